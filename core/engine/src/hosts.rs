@@ -1,0 +1,277 @@
+//! Hosts live in slots of a flat arena: what every decision touches apart from what only faces read.
+//!
+//! A slot is given back when no snapshot lists its host any more and its last attempt has ended
+//! (`HostEntry` carries the first half). Load words are apart from the other facts, so that a choice by load
+//! reads 16 bytes a candidate.
+
+use crate::arena::Arena;
+use crate::spec::{HealthStatus, Locality, Metadata};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Health flags of a host (`spec/breakers-and-health.md` B1), and marks that balancing reads.
+pub mod flag {
+    /// Failed its active check.
+    pub const FAILED_ACTIVE_HC: u32 = 0x001;
+    /// Ejected.
+    pub const FAILED_OUTLIER_CHECK: u32 = 0x002;
+    /// EDS UNHEALTHY or TIMEOUT.
+    pub const FAILED_EDS_HEALTH: u32 = 0x004;
+    /// Passing check with `x-envoy-degraded`.
+    pub const DEGRADED_ACTIVE_HC: u32 = 0x008;
+    /// EDS DEGRADED.
+    pub const DEGRADED_EDS_HEALTH: u32 = 0x010;
+    /// New, waiting for its first check.
+    pub const PENDING_ACTIVE_HC: u32 = 0x040;
+    /// Immediate-fail signal.
+    pub const EXCLUDED_VIA_IMMEDIATE_HC_FAIL: u32 = 0x080;
+    /// EDS DRAINING.
+    pub const EDS_STATUS_DRAINING: u32 = 0x200;
+    /// Degraded detector.
+    pub const DEGRADED_OUTLIER_DETECTION: u32 = 0x400;
+    /// `envoy.lb` metadata `canary: true`.
+    pub const CANARY: u32 = 0x1_0000;
+    /// No longer a member of its cluster.
+    pub const REMOVED: u32 = 0x2_0000;
+
+    const UNHEALTHY: u32 = FAILED_ACTIVE_HC | FAILED_OUTLIER_CHECK | FAILED_EDS_HEALTH | EDS_STATUS_DRAINING;
+    const DEGRADED: u32 = DEGRADED_ACTIVE_HC | DEGRADED_EDS_HEALTH | DEGRADED_OUTLIER_DETECTION;
+    const EXCLUDED: u32 = PENDING_ACTIVE_HC | EXCLUDED_VIA_IMMEDIATE_HC_FAIL | EDS_STATUS_DRAINING;
+
+    /// Coarse health of a set of flags.
+    pub const fn health(flags: u32) -> super::Health {
+        if flags & UNHEALTHY != 0 {
+            super::Health::Unhealthy
+        } else if flags & DEGRADED != 0 {
+            super::Health::Degraded
+        } else {
+            super::Health::Healthy
+        }
+    }
+
+    /// Whether the host leaves the denominators of priority load and panic.
+    pub const fn excluded(flags: u32) -> bool {
+        flags & EXCLUDED != 0
+    }
+
+    /// The flags of an EDS status.
+    pub const fn of_status(status: super::HealthStatus) -> u32 {
+        use super::HealthStatus as S;
+        match status {
+            S::Unknown | S::Healthy => 0,
+            S::Unhealthy | S::Timeout => FAILED_EDS_HEALTH,
+            S::Draining => EDS_STATUS_DRAINING,
+            S::Degraded => DEGRADED_EDS_HEALTH,
+        }
+    }
+}
+
+/// Coarse health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Gets traffic.
+    Healthy,
+    /// Gets what healthy hosts cannot take.
+    Degraded,
+    /// Gets traffic in panic only.
+    Unhealthy,
+}
+
+/// The virtual pools of a host, one per routing priority: active streams, connections, queued requests, packed.
+#[derive(Default)]
+pub struct HostLoad {
+    pub(crate) pools: [AtomicU64; 2],
+}
+
+impl HostLoad {
+    /// Requests attached to this host, both routing priorities.
+    #[inline]
+    pub fn active(&self) -> u32 {
+        ((self.pools[0].load(Relaxed) & 0xff_ffff) + (self.pools[1].load(Relaxed) & 0xff_ffff)) as u32
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_active(&self, active: u32) {
+        self.pools[0].store(u64::from(active), Relaxed);
+    }
+}
+
+/// What decisions read and write of a host besides its load.
+#[derive(Default)]
+pub struct HostFacts {
+    /// See [`flag`].
+    pub(crate) flags: AtomicU32,
+    /// 1..=2^32-1.
+    pub(crate) weight: AtomicU32,
+    /// Identity: each host object has its own number, never reused in an engine.
+    pub(crate) birth: AtomicU32,
+    /// Moves when anything that a face may show changes.
+    pub(crate) version: AtomicU32,
+    pub(crate) consecutive_5xx: AtomicU32,
+    pub(crate) consecutive_gateway: AtomicU32,
+    pub(crate) rq_success: AtomicU64,
+    pub(crate) rq_error: AtomicU32,
+    pub(crate) rq_timeout: AtomicU32,
+}
+
+/// What faces show of a host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostInfo {
+    /// `ip:port`, `[v6]:port`, `name:port` or a path.
+    pub address: String,
+    /// Port; 0 for pipes.
+    pub port: u16,
+    /// May be empty.
+    pub hostname: String,
+    /// Name of the cluster that owns the host.
+    pub cluster: Arc<str>,
+    /// Its number.
+    pub cluster_index: u32,
+    /// 1..=2^32-1.
+    pub weight: u32,
+    /// 0..=128.
+    pub priority: u32,
+    /// Region, zone, sub-zone.
+    pub locality: Locality,
+    /// All namespaces.
+    pub metadata: Metadata,
+    /// EDS status.
+    pub health: HealthStatus,
+    /// Nanoseconds; of its cluster.
+    pub connect_timeout: u64,
+    /// TLS towards the host.
+    pub secure: bool,
+}
+
+/// All hosts of an engine.
+pub struct HostArena {
+    loads: Arena<HostLoad>,
+    facts: Arena<HostFacts>,
+    infos: Arena<RwLock<Option<Arc<HostInfo>>>>,
+    ledger: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    free: Vec<u32>,
+    limbo: Vec<u32>,
+    next: u32,
+    births: u32,
+}
+
+impl Default for HostArena {
+    fn default() -> Self {
+        Self { loads: Arena::new(), facts: Arena::new(), infos: Arena::new(), ledger: Mutex::default() }
+    }
+}
+
+impl HostArena {
+    /// The load words of a slot that some snapshot lists.
+    #[inline]
+    pub fn load(&self, slot: u32) -> &HostLoad {
+        self.loads.reach_existing(slot)
+    }
+
+    /// The facts of a slot that some snapshot lists.
+    #[inline]
+    pub fn facts(&self, slot: u32) -> &HostFacts {
+        self.facts.reach_existing(slot)
+    }
+
+    /// Weight of a host, 1..=2^32-1.
+    #[inline]
+    pub fn weight(&self, slot: u32) -> u32 {
+        self.facts(slot).weight.load(Relaxed)
+    }
+
+    /// Flags of a host, see [`flag`].
+    #[inline]
+    pub fn flags(&self, slot: u32) -> u32 {
+        self.facts(slot).flags.load(Relaxed)
+    }
+
+    /// What faces show of the host in this slot, with its version; `None` when the slot is empty.
+    pub fn info(&self, slot: u32) -> Option<(u32, Arc<HostInfo>)> {
+        let cell = self.infos.get(slot)?.read();
+        let info = cell.clone()?;
+        Some((self.facts(slot).version.load(Relaxed), info))
+    }
+
+    /// Puts a host into a free slot.
+    pub(crate) fn add(&self, info: HostInfo, flags: u32) -> u32 {
+        let mut slots = self.ledger.lock();
+        let slot = slots.free.pop().unwrap_or_else(|| {
+            slots.next += 1;
+            slots.next - 1
+        });
+        slots.births += 1;
+        let birth = slots.births;
+        drop(slots);
+        let load = self.loads.reach(slot);
+        for pool in &load.pools {
+            pool.store(0, Relaxed);
+        }
+        let facts = self.facts.reach(slot);
+        facts.flags.store(flags, Relaxed);
+        facts.weight.store(info.weight, Relaxed);
+        facts.birth.store(birth, Relaxed);
+        facts.consecutive_5xx.store(0, Relaxed);
+        facts.consecutive_gateway.store(0, Relaxed);
+        facts.rq_success.store(0, Relaxed);
+        facts.rq_error.store(0, Relaxed);
+        facts.rq_timeout.store(0, Relaxed);
+        *self.infos.reach(slot).write() = Some(Arc::new(info));
+        facts.version.fetch_add(1, Relaxed);
+        slot
+    }
+
+    /// Replaces what faces show of a host; its version moves.
+    pub(crate) fn set_info(&self, slot: u32, info: HostInfo) {
+        let facts = self.facts(slot);
+        facts.weight.store(info.weight, Relaxed);
+        *self.infos.reach(slot).write() = Some(Arc::new(info));
+        facts.version.fetch_add(1, Relaxed);
+    }
+
+    /// No snapshot lists this host any more.
+    pub(crate) fn retire(&self, slot: u32) {
+        self.ledger.lock().limbo.push(slot);
+    }
+
+    /// Gives back the slots of retired hosts whose last attempt has ended.
+    pub(crate) fn reclaim(&self) {
+        let mut slots = self.ledger.lock();
+        let limbo = std::mem::take(&mut slots.limbo);
+        for slot in limbo {
+            // Bits above the connections: active streams and queued requests.
+            let busy = self.load(slot).pools.iter().any(|p| crate::breaker::pool::is_pinned(p.load(Relaxed)));
+            if busy {
+                slots.limbo.push(slot);
+            } else {
+                *self.infos.reach(slot).write() = None;
+                slots.free.push(slot);
+            }
+        }
+    }
+}
+
+/// A host as snapshots hold it; dropping the last one retires the slot.
+pub struct HostEntry {
+    /// Where it lives.
+    pub slot: u32,
+    arena: Arc<HostArena>,
+}
+
+impl HostEntry {
+    /// Takes charge of a slot.
+    pub(crate) fn new(slot: u32, arena: Arc<HostArena>) -> Self {
+        Self { slot, arena }
+    }
+}
+
+impl Drop for HostEntry {
+    fn drop(&mut self) {
+        self.arena.retire(self.slot);
+    }
+}

@@ -1,0 +1,21 @@
+//! nexthop's decisions: which host, may I, how long, and, when it ended, what now.
+//!
+//! This crate opens no socket, reads no clock, starts no thread and keeps no global state. Time and randomness
+//! come in as arguments; what must happen later is told as a deadline. See `docs/architecture.md`.
+#![forbid(unsafe_code)]
+
+mod arena;
+pub mod balance;
+mod breaker;
+pub mod clock;
+pub mod hash;
+pub mod headers;
+pub mod hosts;
+pub mod outcome;
+pub mod random;
+pub mod sets;
+pub mod spec;
+pub mod stats;
+
+pub use clock::{Clock, Time};
+pub use outcome::{Decision, Head, LocalReply, Misuse, Outcome, Ready, Verdict};

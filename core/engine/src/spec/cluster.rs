@@ -1,0 +1,162 @@
+//! Clusters (`spec/load-balancing.md` section 1.3, `spec/breakers-and-health.md` A1).
+
+use super::{Endpoints, ForwardSpec, HashPolicySpec, OutlierSpec, PolicySpec, RetrySpec};
+use std::time::Duration;
+
+/// One cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterSpec {
+    /// Unique, not empty.
+    pub name: String,
+    /// Its own hosts, or other clusters.
+    pub kind: ClusterKind,
+    /// Hosts of a [`ClusterKind::Hosts`] cluster.
+    pub endpoints: Endpoints,
+    /// Load-balancing policy. Defaults to round robin.
+    pub policy: PolicySpec,
+    /// `healthy_panic_threshold` as integer percent, 0..=100. Defaults to 50.
+    pub panic_threshold: u32,
+    /// Health changes reach balancers at most once per window after the first. Defaults to 1 s; zero = at once.
+    pub update_merge_window: Duration,
+    /// Defaults to 5 s.
+    pub connect_timeout: Duration,
+    /// Limits.
+    pub breakers: Breakers,
+    /// `None` = no detector.
+    pub outlier: Option<OutlierSpec>,
+    /// HTTP version spoken to the hosts. Defaults to HTTP/1.1.
+    pub protocol: Protocol,
+    /// Streams per HTTP/2 connection. Defaults to 1,024.
+    pub max_concurrent_streams: u32,
+    /// Idle virtual connections are forgotten after this. Defaults to 1 h; zero = never.
+    pub idle_timeout: Duration,
+    /// `HttpProtocolOptions.retry_policy`: replaces the route's entirely, even when it has no condition.
+    pub retry: Option<RetrySpec>,
+    /// `HttpProtocolOptions.hash_policy`: used before the route's when not empty.
+    pub hash_policy: Vec<HashPolicySpec>,
+    /// How a request that names this cluster directly is treated; `None` = as the first route that leads here.
+    pub defaults: Option<ForwardSpec>,
+    /// Connection accounting; `None` = `queue`, and `count` for stateless picks.
+    pub connections: Option<ConnectionStyle>,
+    /// Hosts are spoken to over TLS (only shapes URLs).
+    pub secure: bool,
+}
+
+impl Default for ClusterSpec {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            kind: ClusterKind::Hosts,
+            endpoints: Endpoints::default(),
+            policy: PolicySpec::default(),
+            panic_threshold: 50,
+            update_merge_window: Duration::from_secs(1),
+            connect_timeout: Duration::from_secs(5),
+            breakers: Breakers::default(),
+            outlier: None,
+            protocol: Protocol::Http1,
+            max_concurrent_streams: 1024,
+            idle_timeout: Duration::from_secs(3600),
+            retry: None,
+            hash_policy: Vec::new(),
+            defaults: None,
+            connections: None,
+            secure: false,
+        }
+    }
+}
+
+/// Where a cluster's hosts come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClusterKind {
+    /// Its own endpoints.
+    #[default]
+    Hosts,
+    /// `envoy.clusters.composite`: attempt N goes to the N-th of these names.
+    Composite(Vec<String>),
+}
+
+/// HTTP version towards the hosts; decides how many requests one connection carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// One request per connection at a time.
+    #[default]
+    Http1,
+    /// `max_concurrent_streams` requests per connection.
+    Http2,
+}
+
+/// Routing priority: chosen by the route, each with its own limits and counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RoutingPriority {
+    /// `DEFAULT`.
+    #[default]
+    Default = 0,
+    /// `HIGH`.
+    High = 1,
+}
+
+/// `circuit_breakers`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Breakers {
+    /// By [`RoutingPriority`].
+    pub thresholds: [Thresholds; 2],
+    /// `per_host_thresholds[].max_connections` by [`RoutingPriority`]; `None` = unlimited.
+    pub per_host_max_connections: [Option<u32>; 2],
+}
+
+/// Limits of one routing priority; an explicit 0 is a limit of 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thresholds {
+    /// Defaults to 1,024.
+    pub max_connections: u32,
+    /// Defaults to 1,024.
+    pub max_pending_requests: u32,
+    /// Defaults to 1,024.
+    pub max_requests: u32,
+    /// Defaults to 3; not used while a budget is set.
+    pub max_retries: u32,
+    /// Replaces `max_retries`.
+    pub retry_budget: Option<RetryBudget>,
+    /// Publish the `remaining_*` gauges. Defaults to false.
+    pub track_remaining: bool,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            max_connections: 1024,
+            max_pending_requests: 1024,
+            max_requests: 1024,
+            max_retries: 3,
+            retry_budget: None,
+            track_remaining: false,
+        }
+    }
+}
+
+/// `retry_budget`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetryBudget {
+    /// 0.0..=100.0. Defaults to 20.
+    pub budget_percent: f64,
+    /// Defaults to 3.
+    pub min_retry_concurrency: u32,
+}
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self { budget_percent: 20.0, min_retry_concurrency: 3 }
+    }
+}
+
+/// How connections are accounted without owning any (`spec/breakers-and-health.md` A6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionStyle {
+    /// A request over the limits waits for its turn.
+    Queue,
+    /// Never waits: granted while within limits plus pending, else refused.
+    Count,
+    /// As `Queue`, and connections are up only when the caller says so.
+    Strict,
+}

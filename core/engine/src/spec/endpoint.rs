@@ -1,0 +1,87 @@
+//! Hosts as documents give them (`spec/load-balancing.md` section 2).
+
+use super::Metadata;
+
+/// Where a host is; missing = three empty strings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Locality {
+    /// Region.
+    pub region: String,
+    /// Zone.
+    pub zone: String,
+    /// Sub-zone.
+    pub sub_zone: String,
+}
+
+/// EDS health status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "Envoy's words")]
+pub enum HealthStatus {
+    #[default]
+    Unknown = 0,
+    Healthy = 1,
+    Unhealthy = 2,
+    Draining = 3,
+    Timeout = 4,
+    Degraded = 5,
+}
+
+/// One host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndpointSpec {
+    /// The key a host is known by: `a.b.c.d:port`, `[v6]:port` (canonical), `name:port` or a pipe's path.
+    pub address: String,
+    /// Port; 0 for pipes.
+    pub port: u16,
+    /// `endpoint.hostname`, else the DNS name, else empty.
+    pub hostname: String,
+    /// 1..=2^32-1. Defaults to 1.
+    pub weight: u32,
+    /// EDS status.
+    pub health: HealthStatus,
+    /// All namespaces.
+    pub metadata: Metadata,
+}
+
+impl Default for EndpointSpec {
+    fn default() -> Self {
+        Self {
+            address: String::new(),
+            port: 0,
+            hostname: String::new(),
+            weight: 1,
+            health: HealthStatus::Unknown,
+            metadata: Metadata::default(),
+        }
+    }
+}
+
+/// One `LocalityLbEndpoints`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LocalityEndpoints {
+    /// The locality; `None` when the message has none (its weight is then dropped).
+    pub locality: Option<Locality>,
+    /// 0..=128. Gaps between priorities are legal.
+    pub priority: u32,
+    /// `load_balancing_weight`, at least 1 when given.
+    pub weight: Option<u32>,
+    /// Hosts in document order.
+    pub endpoints: Vec<EndpointSpec>,
+}
+
+/// One `ClusterLoadAssignment`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoints {
+    /// Localities in document order.
+    pub localities: Vec<LocalityEndpoints>,
+    /// Percent, greater than 0. Defaults to 140.
+    pub overprovisioning_factor: u32,
+    /// Priority load from host weights instead of counts. Defaults to false.
+    pub weighted_priority_health: bool,
+}
+
+impl Default for Endpoints {
+    fn default() -> Self {
+        Self { localities: Vec::new(), overprovisioning_factor: 140, weighted_priority_health: false }
+    }
+}

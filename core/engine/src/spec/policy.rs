@@ -1,0 +1,158 @@
+//! Load-balancing policies and request hash policies (`spec/load-balancing.md` sections 13 to 20).
+
+use std::time::Duration;
+
+/// How a cluster chooses a host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PolicySpec {
+    /// Section 13.
+    RoundRobin {
+        /// Locality handling.
+        locality: LocalityBalancing,
+    },
+    /// Section 14.
+    LeastRequest {
+        /// Draws per unweighted pick. Defaults to 2; 0 makes every unweighted pick find nothing, as in Envoy.
+        choice_count: u32,
+        /// Exponent of the active count in weighted picks. Defaults to 1.0; negative or NaN acts as 1.0.
+        active_request_bias: f64,
+        /// Sampling or a full scan.
+        selection: SelectionMethod,
+        /// Locality handling.
+        locality: LocalityBalancing,
+    },
+    /// Section 15.
+    Random {
+        /// Locality handling.
+        locality: LocalityBalancing,
+    },
+    /// Section 19.
+    RingHash {
+        /// Hash of the ring's points.
+        hash_function: HashFunction,
+        /// Defaults to 1,024.
+        minimum_ring_size: u64,
+        /// Defaults to 8,388,608; not below the minimum.
+        maximum_ring_size: u64,
+        /// Keys, bounded load, own hash policies.
+        hashing: ConsistentHashing,
+        /// `locality_weighted_lb_config` is present.
+        locality_weighted: bool,
+    },
+    /// Section 20.
+    Maglev {
+        /// A prime, at least 2. Defaults to 65,537.
+        table_size: u64,
+        /// Keys, bounded load, own hash policies.
+        hashing: ConsistentHashing,
+        /// `locality_weighted_lb_config` is present.
+        locality_weighted: bool,
+    },
+    /// The cluster type brings its own (composite).
+    ClusterProvided,
+}
+
+impl Default for PolicySpec {
+    fn default() -> Self {
+        Self::RoundRobin { locality: LocalityBalancing::default() }
+    }
+}
+
+/// `selection_method` of least_request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SelectionMethod {
+    /// The better of `choice_count` draws.
+    #[default]
+    NChoices,
+    /// The best of all hosts.
+    FullScan,
+}
+
+/// `locality_lb_config` of round_robin, least_request and random (sections 9, 11, 12).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum LocalityBalancing {
+    /// Not configured.
+    #[default]
+    None,
+    /// `locality_weighted_lb_config {}`.
+    Weighted,
+    /// `zone_aware_lb_config`, as far as it acts without a local cluster.
+    ZoneAware {
+        /// Refuse instead of using every host while a priority panics. Defaults to false.
+        fail_traffic_on_panic: bool,
+    },
+}
+
+/// Hash of ring points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HashFunction {
+    /// XXH64, seed 0.
+    #[default]
+    XxHash,
+    /// 64-bit MurmurHash2 with libstdc++'s seed.
+    MurmurHash2,
+}
+
+/// `consistent_hashing_lb_config`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConsistentHashing {
+    /// Host key from the hostname instead of the address. Defaults to false.
+    pub use_hostname: bool,
+    /// Percent, 0 = no bound. Defaults to 0.
+    pub balance_factor: u32,
+    /// Used alone when not empty.
+    pub hash_policy: Vec<HashPolicySpec>,
+}
+
+/// One entry of a `hash_policy` list (section 17).
+#[derive(Clone, Debug, PartialEq)]
+pub struct HashPolicySpec {
+    /// What is hashed.
+    pub source: HashSource,
+    /// Stop after this one if there is a hash. Defaults to false.
+    pub terminal: bool,
+}
+
+/// What a hash policy reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HashSource {
+    /// All values of a header.
+    Header {
+        /// Lower case.
+        name: String,
+        /// Applied to each value first.
+        rewrite: Option<RegexRewrite>,
+    },
+    /// A cookie, generated when `ttl` is given and the cookie is absent.
+    Cookie {
+        /// Its name.
+        name: String,
+        /// `Max-Age` of a generated cookie; zero = session cookie.
+        ttl: Option<Duration>,
+        /// `Path` of a generated cookie; empty = none.
+        path: String,
+        /// More attributes of a generated cookie: name and value.
+        attributes: Vec<(String, String)>,
+    },
+    /// The downstream address without its port.
+    SourceIp,
+    /// First query parameter of that name, as sent.
+    QueryParameter {
+        /// Its name.
+        name: String,
+    },
+    /// An object the caller keeps; without a proxy there is none, so it gives no hash.
+    FilterState {
+        /// Its key.
+        key: String,
+    },
+}
+
+/// `regex_rewrite`: every match is replaced; `\N` is a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegexRewrite {
+    /// RE2 syntax.
+    pub pattern: String,
+    /// With `\1` ... `\9`.
+    pub substitution: String,
+}

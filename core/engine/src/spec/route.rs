@@ -1,0 +1,207 @@
+//! Route tables (`RouteConfiguration`).
+
+use super::{HashPolicySpec, Metadata, RegexRewrite, RetrySpec, RoutingPriority};
+use std::time::Duration;
+
+/// One `RouteConfiguration`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RouteTableSpec {
+    /// Its name; may be empty.
+    pub name: String,
+    /// In document order.
+    pub virtual_hosts: Vec<VirtualHostSpec>,
+    /// Compare authorities without their port. Defaults to false.
+    pub ignore_port_in_host_matching: bool,
+}
+
+/// One virtual host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VirtualHostSpec {
+    /// Its name.
+    pub name: String,
+    /// Exact, `*.suffix`, `prefix.*` or `*`; lower case.
+    pub domains: Vec<String>,
+    /// The first match wins.
+    pub routes: Vec<RouteSpec>,
+    /// For routes without one.
+    pub retry: Option<RetrySpec>,
+    /// Set `x-envoy-attempt-count` on each attempt. Defaults to false.
+    pub include_request_attempt_count: bool,
+    /// Set `x-envoy-attempt-count` on the answer to the client. Defaults to false.
+    pub include_attempt_count_in_response: bool,
+}
+
+/// One route.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RouteSpec {
+    /// May be empty.
+    pub name: String,
+    /// When it applies.
+    pub matcher: MatchSpec,
+    /// What happens then.
+    pub action: RouteAction,
+}
+
+/// When a route applies; all parts must match.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MatchSpec {
+    /// The path.
+    pub path: PathMatch,
+    /// Compare paths with case. Defaults to true.
+    pub case_insensitive: bool,
+    /// Headers (`:method`, `:authority` too).
+    pub headers: Vec<HeaderMatch>,
+    /// Query parameters.
+    pub query: Vec<QueryMatch>,
+    /// Only gRPC requests. Defaults to false.
+    pub grpc: bool,
+    /// `runtime_fraction` default: numerator over denominator; `None` = always.
+    pub fraction: Option<(u32, u32)>,
+}
+
+/// How the path (without its query) is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathMatch {
+    /// Begins with.
+    Prefix(String),
+    /// Equals.
+    Exact(String),
+    /// Equals, or begins with it followed by `/`.
+    SeparatedPrefix(String),
+    /// The whole path matches.
+    Regex(String),
+}
+
+impl Default for PathMatch {
+    fn default() -> Self {
+        Self::Prefix("/".into())
+    }
+}
+
+/// One header condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeaderMatch {
+    /// Lower case.
+    pub name: String,
+    /// What its value must be.
+    pub value: StringMatch,
+    /// Negate the result.
+    pub invert: bool,
+    /// A missing header counts as an empty value.
+    pub treat_missing_as_empty: bool,
+}
+
+/// One query parameter condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryMatch {
+    /// Its name.
+    pub name: String,
+    /// What its value must be.
+    pub value: StringMatch,
+}
+
+/// A text condition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StringMatch {
+    /// There at all (`false`: absent).
+    Present(bool),
+    /// An integer in `start..end`.
+    Range(i64, i64),
+    /// Equals.
+    Exact(String, IgnoreCase),
+    /// Begins with.
+    Prefix(String, IgnoreCase),
+    /// Ends with.
+    Suffix(String, IgnoreCase),
+    /// Contains.
+    Contains(String, IgnoreCase),
+    /// The whole value matches.
+    Regex(String),
+}
+
+/// Compare without case when true.
+pub type IgnoreCase = bool;
+
+/// What a matched route does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RouteAction {
+    /// Send to a cluster.
+    Forward(Box<ForwardSpec>),
+    /// Answer by itself; redirects too (with a `location` header).
+    Direct {
+        /// 200..=599.
+        status: u16,
+        /// Headers of the answer.
+        headers: Vec<(String, String)>,
+        /// Body of the answer.
+        body: String,
+    },
+}
+
+impl Default for RouteAction {
+    fn default() -> Self {
+        Self::Forward(Box::default())
+    }
+}
+
+/// `route:` of a route.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForwardSpec {
+    /// Which cluster.
+    pub cluster: ClusterSource,
+    /// Whole request. Defaults to 15 s; zero = none.
+    pub timeout: Duration,
+    /// Breaker thresholds that apply.
+    pub priority: RoutingPriority,
+    /// `None` = the virtual host's.
+    pub retry: Option<RetrySpec>,
+    /// First level of the route's hash policies.
+    pub hash_policy: Vec<HashPolicySpec>,
+    /// Subset criteria (`envoy.lb`).
+    pub metadata_match: Option<Metadata>,
+    /// Status when the cluster does not exist. Defaults to 503.
+    pub cluster_not_found_status: u16,
+    /// New path prefix in place of the matched one; empty = keep.
+    pub prefix_rewrite: String,
+    /// Rewrites the path when set.
+    pub regex_rewrite: Option<RegexRewrite>,
+    /// New `:authority`; empty = keep.
+    pub host_rewrite: String,
+}
+
+impl Default for ForwardSpec {
+    fn default() -> Self {
+        Self {
+            cluster: ClusterSource::Name(String::new()),
+            timeout: Duration::from_secs(15),
+            priority: RoutingPriority::Default,
+            retry: None,
+            hash_policy: Vec::new(),
+            metadata_match: None,
+            cluster_not_found_status: 503,
+            prefix_rewrite: String::new(),
+            regex_rewrite: None,
+            host_rewrite: String::new(),
+        }
+    }
+}
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClusterSource {
+    /// `cluster`.
+    Name(String),
+    /// `cluster_header`, lower case.
+    Header(String),
+    /// `weighted_clusters`; the sum of weights is at least 1.
+    Weighted(Vec<WeightedCluster>),
+}
+
+/// One entry of `weighted_clusters`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeightedCluster {
+    /// Cluster name.
+    pub name: String,
+    /// 0 = never.
+    pub weight: u32,
+}

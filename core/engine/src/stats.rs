@@ -1,0 +1,179 @@
+//! Counters and gauges under Envoy's names.
+//!
+//! Each worker counts in a block of its own with plain stores; readers add the blocks. So counting costs no
+//! locked instruction and nothing is shared on the hot path.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+macro_rules! counters {
+    ($($variant:ident = $name:literal,)*) => {
+        /// A counter of a cluster.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "Envoy's names, see `Counter::name`")]
+        #[repr(usize)]
+        pub enum Counter { $($variant,)* }
+
+        impl Counter {
+            /// Every counter in the order of its number.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Envoy's name below `cluster.<name>.`
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+counters! {
+    RqTotal = "upstream_rq_total",
+    RqCompleted = "upstream_rq_completed",
+    Rq1xx = "upstream_rq_1xx",
+    Rq2xx = "upstream_rq_2xx",
+    Rq3xx = "upstream_rq_3xx",
+    Rq4xx = "upstream_rq_4xx",
+    Rq5xx = "upstream_rq_5xx",
+    RqPendingTotal = "upstream_rq_pending_total",
+    RqPendingOverflow = "upstream_rq_pending_overflow",
+    RqActiveOverflow = "upstream_rq_active_overflow",
+    RqPendingFailureEject = "upstream_rq_pending_failure_eject",
+    RqCancelled = "upstream_rq_cancelled",
+    RqTimeout = "upstream_rq_timeout",
+    RqPerTryTimeout = "upstream_rq_per_try_timeout",
+    RqPerTryIdleTimeout = "upstream_rq_per_try_idle_timeout",
+    RqMaxDurationReached = "upstream_rq_max_duration_reached",
+    RqRxReset = "upstream_rq_rx_reset",
+    RqTxReset = "upstream_rq_tx_reset",
+    RqRetry = "upstream_rq_retry",
+    RqRetryBackoffExponential = "upstream_rq_retry_backoff_exponential",
+    RqRetryBackoffRatelimited = "upstream_rq_retry_backoff_ratelimited",
+    RqRetryLimitExceeded = "upstream_rq_retry_limit_exceeded",
+    RqRetryOverflow = "upstream_rq_retry_overflow",
+    RqRetrySuccess = "upstream_rq_retry_success",
+    RetryOrShadowAbandoned = "retry_or_shadow_abandoned",
+    RetryRqCompleted = "retry.upstream_rq_completed",
+    RetryRq2xx = "retry.upstream_rq_2xx",
+    RetryRq3xx = "retry.upstream_rq_3xx",
+    RetryRq4xx = "retry.upstream_rq_4xx",
+    RetryRq5xx = "retry.upstream_rq_5xx",
+    CxTotal = "upstream_cx_total",
+    CxOverflow = "upstream_cx_overflow",
+    CxConnectFail = "upstream_cx_connect_fail",
+    CxConnectTimeout = "upstream_cx_connect_timeout",
+    CxNoneHealthy = "upstream_cx_none_healthy",
+    LbHealthyPanic = "lb_healthy_panic",
+    LbZoneRoutingAllDirectly = "lb_zone_routing_all_directly",
+    LbZoneRoutingSampled = "lb_zone_routing_sampled",
+    LbZoneRoutingCrossZone = "lb_zone_routing_cross_zone",
+    LbLocalClusterNotOk = "lb_local_cluster_not_ok",
+    LbRecalculateZoneStructures = "lb_recalculate_zone_structures",
+    LbZoneClusterTooSmall = "lb_zone_cluster_too_small",
+    LbZoneNoCapacityLeft = "lb_zone_no_capacity_left",
+    MembershipChange = "membership_change",
+    OutlierEjectionsTotal = "outlier_detection.ejections_total",
+    OutlierEjectionsEnforcedTotal = "outlier_detection.ejections_enforced_total",
+    OutlierEjectionsOverflow = "outlier_detection.ejections_overflow",
+    OutlierEjectionsConsecutive5xx = "outlier_detection.ejections_consecutive_5xx",
+    OutlierEjectionsDetectedConsecutive5xx = "outlier_detection.ejections_detected_consecutive_5xx",
+    OutlierEjectionsEnforcedConsecutive5xx = "outlier_detection.ejections_enforced_consecutive_5xx",
+    OutlierEjectionsDetectedConsecutiveGatewayFailure = "outlier_detection.ejections_detected_consecutive_gateway_failure",
+    OutlierEjectionsEnforcedConsecutiveGatewayFailure = "outlier_detection.ejections_enforced_consecutive_gateway_failure",
+    AttemptsLost = "nexthop.attempts_lost",
+}
+
+/// Number of counters.
+pub const COUNTERS: usize = Counter::ALL.len();
+
+/// One worker's counters of one cluster. One writer, any readers.
+pub struct ClusterCounters {
+    values: [AtomicU64; COUNTERS],
+    /// Statuses 100..=599 of final answers, and of retried ones, made when first used.
+    codes: std::sync::OnceLock<Box<CodeCounters>>,
+}
+
+/// Counts by exact status.
+struct CodeCounters {
+    finals: [AtomicU64; 500],
+    retried: [AtomicU64; 500],
+}
+
+impl Default for ClusterCounters {
+    fn default() -> Self {
+        Self { values: [const { AtomicU64::new(0) }; COUNTERS], codes: std::sync::OnceLock::new() }
+    }
+}
+
+impl ClusterCounters {
+    /// Counts one.
+    #[inline]
+    pub fn count(&self, which: Counter) {
+        bump(&self.values[which as usize]);
+    }
+
+    /// Counts a final (or a retried) answer with this status, exactly and by class.
+    #[inline]
+    pub fn count_status(&self, status: u16, retried: bool) {
+        use Counter as C;
+        let classes = if retried {
+            [C::RetryRqCompleted, C::RetryRq2xx, C::RetryRq2xx, C::RetryRq3xx, C::RetryRq4xx, C::RetryRq5xx]
+        } else {
+            [C::RqCompleted, C::Rq1xx, C::Rq2xx, C::Rq3xx, C::Rq4xx, C::Rq5xx]
+        };
+        self.count(classes[0]);
+        if let Some(class) = classes.get(usize::from(status / 100)).filter(|_| (100..600).contains(&status)) {
+            if !(retried && status < 200) {
+                self.count(*class);
+            }
+            let codes = self.codes.get_or_init(|| {
+                Box::new(CodeCounters {
+                    finals: [const { AtomicU64::new(0) }; 500],
+                    retried: [const { AtomicU64::new(0) }; 500],
+                })
+            });
+            let table = if retried { &codes.retried } else { &codes.finals };
+            bump(&table[usize::from(status) - 100]);
+        }
+    }
+
+    /// Present value.
+    pub fn get(&self, which: Counter) -> u64 {
+        self.values[which as usize].load(Relaxed)
+    }
+
+    /// Every status seen: status, retried, count.
+    pub fn statuses(&self, visit: &mut dyn FnMut(u16, bool, u64)) {
+        let Some(codes) = self.codes.get() else { return };
+        for (table, retried) in [(&codes.finals, false), (&codes.retried, true)] {
+            for (i, value) in table.iter().enumerate() {
+                let value = value.load(Relaxed);
+                if value != 0 {
+                    visit(i as u16 + 100, retried, value);
+                }
+            }
+        }
+    }
+
+    /// Adds another block to this one.
+    pub(crate) fn absorb(&self, other: &Self) {
+        for (mine, theirs) in self.values.iter().zip(&other.values) {
+            mine.store(mine.load(Relaxed) + theirs.load(Relaxed), Relaxed);
+        }
+        other.statuses(&mut |status, retried, count| {
+            let codes = self.codes.get_or_init(|| {
+                Box::new(CodeCounters {
+                    finals: [const { AtomicU64::new(0) }; 500],
+                    retried: [const { AtomicU64::new(0) }; 500],
+                })
+            });
+            let table = if retried { &codes.retried } else { &codes.finals };
+            let cell = &table[usize::from(status) - 100];
+            cell.store(cell.load(Relaxed) + count, Relaxed);
+        });
+    }
+}
+
+/// Adds one without a locked instruction: the block has one writer.
+#[inline]
+fn bump(cell: &AtomicU64) {
+    cell.store(cell.load(Relaxed).wrapping_add(1), Relaxed);
+}
