@@ -8,6 +8,7 @@ mod arena;
 pub mod balance;
 mod breaker;
 pub mod clock;
+pub mod engine;
 pub mod hash;
 pub mod headers;
 pub mod hosts;
@@ -16,6 +17,7 @@ pub mod random;
 pub mod sets;
 pub mod spec;
 pub mod stats;
+pub mod worker;
 
 pub use clock::{Clock, Time};
 pub use outcome::{Decision, Head, LocalReply, Misuse, Outcome, Ready, Verdict};
