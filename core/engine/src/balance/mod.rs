@@ -15,6 +15,13 @@ mod round_robin;
 mod routing;
 mod weighted;
 
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod vectors;
+
 pub use crate::hash::Sizes;
 pub use prepared::Prepared;
 

@@ -9,6 +9,8 @@ mod pattern;
 pub mod policy;
 pub(crate) mod ring;
 mod twister;
+#[cfg(test)]
+mod vectors;
 
 pub use policy::{GeneratedCookie, HashInput, HashPolicies};
 
