@@ -18,6 +18,8 @@ mod weighted;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod vectors;

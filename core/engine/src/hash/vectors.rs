@@ -70,7 +70,7 @@ fn evaluate(given: &Value, headers: &[&Value]) -> (Option<u64>, Option<Generated
         scheme: "http",
         authority: "example.com",
         path: given["path"].as_str().unwrap_or("/"),
-        source: given["downstream_remote_ip"].as_str().unwrap_or(text("downstream_remote")),
+        source: given["downstream_remote_ip"].as_str().unwrap_or_else(|| text("downstream_remote")),
         local: text("downstream_local"),
     };
     let mut cookie = None;

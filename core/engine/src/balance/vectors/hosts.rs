@@ -107,8 +107,7 @@ fn random() {
     let policy = PolicySpec::Random { locality: LocalityBalancing::None };
     // 20 of 40 hosts healthy are 70 percent of priority 0; the other 20 come after them.
     let skewed = || {
-        let mut assignment = Assignment::default();
-        assignment.priorities = 2;
+        let assignment = Assignment { priorities: 2, ..Assignment::default() };
         let mut cluster = TestCluster::new(policy.clone(), assignment);
         let host = |priority, flags| TestHost { priority, flags, ..TestHost::default() };
         let mut hosts = vec![host(0, 0); 20];
