@@ -212,6 +212,7 @@ fn name(rest: &mut Peekable<Chars<'_>>) -> Result<String, Fault> {
 
 /// The Latin-1 characters of a Unicode property.
 fn property(negated: bool, name: &str, out: &mut String) -> Result<(), Fault> {
+    let (negated, name) = name.strip_prefix('^').map_or((negated, name), |rest| (!negated, rest));
     let all =
         regex::Regex::new(&format!("\\A\\p{{{name}}}\\z")).map_err(|_| "invalid character class range")?;
     let mut buffer = [0; 4];
