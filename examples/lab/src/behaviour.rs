@@ -72,9 +72,7 @@ impl Behaviour {
         let fails = match self {
             Self::Good => false,
             Self::HalfFailing => number % 2 == 0,
-            Self::Provider(from) => {
-                from.is_some_and(|from| asked("x-fail").is_some_and(|fail| fail >= from))
-            }
+            Self::Provider(from) => from.is_some_and(|from| asked("x-fail").is_some_and(|fail| fail >= from)),
         };
         let own = if fails { 500 } else { 200 };
         let wanted = asked("x-status").and_then(|status| u16::try_from(status).ok());
@@ -107,7 +105,8 @@ mod tests {
         let half: Vec<_> = (1..=4).map(|n| status(Behaviour::HalfFailing, n, &[]).unwrap()).collect();
         assert_eq!(half, [200, 500, 200, 500]);
         for (fail, answers) in [("0", [200, 200, 200]), ("1", [500, 200, 200]), ("2", [500, 500, 200])] {
-            let got: Vec<_> = PORTS[2..].iter().map(|p| status(p.1, 1, &[("x-fail", fail)]).unwrap()).collect();
+            let got: Vec<_> =
+                PORTS[2..].iter().map(|p| status(p.1, 1, &[("x-fail", fail)]).unwrap()).collect();
             assert_eq!(got, answers, "x-fail {fail}");
         }
     }

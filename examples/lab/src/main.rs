@@ -13,7 +13,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let run = || tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(&settings));
+    let run =
+        || tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(&settings));
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

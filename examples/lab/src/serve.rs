@@ -40,7 +40,10 @@ impl Lab {
                 io::Error::new(error.kind(), format!("127.0.0.1:{at}: {error}; is another lab running?"))
             };
             let Some(at) = port.checked_add(settings.offset) else {
-                return Err(named(io::ErrorKind::InvalidInput.into(), &format!("{port}+{}", settings.offset)));
+                return Err(named(
+                    io::ErrorKind::InvalidInput.into(),
+                    &format!("{port}+{}", settings.offset),
+                ));
             };
             let listener =
                 TcpListener::bind((Ipv4Addr::LOCALHOST, at)).await.map_err(|error| named(error, &at))?;

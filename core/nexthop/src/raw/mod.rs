@@ -32,12 +32,12 @@ pub use text::metadata_json;
 pub use types::{Document, EngineInfo, HostChange, Options, clock, document_kind, host_fields, host_op};
 pub use waiting::wait_for;
 
-pub use nexthop_engine::RequestInfo;
 pub use nexthop_engine::hosts::HostInfo;
 pub use nexthop_engine::outcome::{
     Decision, Head, LocalReply, Misuse, NEVER, Outcome, Ready, Verdict, action, bits, failure, finish, flags,
     head_bits, kind, note, outcome_bits, reason, refusal, resource, wait,
 };
+pub use nexthop_engine::{RequestInfo, Stat};
 
 use nexthop_engine::ids::engine_of;
 use registry::Engine;
@@ -163,6 +163,12 @@ pub fn resolve(engine: u64, name: &str) -> Result<u32, Error> {
 /// (of the cluster `arg`, or all), 11 host(address) JSON.
 pub fn text(engine: u64, what: u32, arg: &str) -> Result<String, Error> {
     with_engine(engine, |engine| text::render(engine, what, arg))
+}
+
+/// Visits every number of the clusters under Envoy's name. `visit` runs outside every lock.
+pub fn stats(engine: u64, visit: &mut dyn FnMut(&str, Stat)) -> Result<(), Error> {
+    registry::find(engine)?.core.stats(visit);
+    Ok(())
 }
 
 /// The next event as one JSON line, oldest first.
