@@ -64,7 +64,9 @@ async fn experiment(
                 break;
             }
         }
-        eprint!("\rrust  {name}  {}/{requests} ", i + 1);
+        if i % 20 == 19 || i + 1 == requests {
+            eprint!("\rrust  {name}  {}/{requests}   ", i + 1);
+        }
     }
     let counts: BTreeMap<String, u64> = serde_json::from_slice(&lab(http, "GET", "/__lab/counts").await?)?;
     Ok(json!({
