@@ -47,8 +47,43 @@ fn generate(ffi: &Path) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
     bindings.write(&mut text);
     let text = String::from_utf8(text).map_err(|error| error.to_string())?;
-    let lines = text.lines().map(parenthesised).collect::<Vec<_>>();
-    Ok((lines.join("\n") + "\n").into_bytes())
+    let mut lines = compact(&text);
+    lines.push(String::new());
+    Ok(lines.join("\n").into_bytes())
+}
+
+/// Short documentation in one line, and that of macros and fields behind them, so that they read like tables.
+fn compact(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let line = parenthesised(line);
+        match &mut lines[..] {
+            [.., open, only] if line.trim() == "*/" && open.trim() == "/**" => {
+                let indent = " ".repeat(open.len() - open.trim_start().len());
+                let words = only.trim_start().trim_start_matches("* ");
+                let whole = format!("{indent}/** {words} */");
+                lines.truncate(lines.len() - 2);
+                lines.push(whole);
+            }
+            [.., before, note] if line.starts_with("#define NEXTHOP_") && note.starts_with("/** ") => {
+                let after_macro = before.is_empty();
+                let whole = format!("{line} {}", note.replacen("/**", "/**<", 1));
+                lines.pop();
+                if after_macro && lines.iter().rev().nth(1).is_some_and(|l| l.starts_with("#define NEXTHOP_"))
+                {
+                    lines.pop();
+                }
+                lines.push(whole);
+            }
+            [.., note] if line.starts_with("  ") && line.ends_with(';') && note.starts_with("  /** ") => {
+                let whole = format!("{line} {}", note.trim_start().replacen("/**", "/**<", 1));
+                lines.pop();
+                lines.push(whole);
+            }
+            _ => lines.push(line),
+        }
+    }
+    lines
 }
 
 /// Negative numbers of macros in parentheses, as C wants them.
