@@ -126,7 +126,9 @@ func (e *Engine) Close() error {
 }
 
 // UpdateFile replaces all documents by files, whole or not at all.
-func (e *Engine) UpdateFile(paths ...string) (epoch uint64, err error) { return e.Update(files(paths)...) }
+func (e *Engine) UpdateFile(paths ...string) (epoch uint64, err error) {
+	return e.Update(files(paths)...)
+}
 
 // UpdateString replaces all documents by texts, whole or not at all.
 func (e *Engine) UpdateString(documents ...string) (epoch uint64, err error) {

@@ -74,7 +74,9 @@ func (e *Engine) explanation(what C.uint32_t, argument string) (Explanation, err
 }
 
 // Effective is a cluster ("name") or route ("route:NAME") with all defaults filled in, as JSON.
-func (e *Engine) Effective(name string) (json.RawMessage, error) { return e.text(C.NEXTHOP_TEXT_EFFECTIVE, name) }
+func (e *Engine) Effective(name string) (json.RawMessage, error) {
+	return e.text(C.NEXTHOP_TEXT_EFFECTIVE, name)
+}
 
 // LoadReport tells what the present documents said and what was not understood, as JSON.
 func (e *Engine) LoadReport() (json.RawMessage, error) { return e.text(C.NEXTHOP_TEXT_LOAD_REPORT, "") }
@@ -83,7 +85,9 @@ func (e *Engine) LoadReport() (json.RawMessage, error) { return e.text(C.NEXTHOP
 func (e *Engine) Lint() (json.RawMessage, error) { return e.text(C.NEXTHOP_TEXT_LINT_JSON, "") }
 
 // Hosts are the hosts of a cluster, or of all for "", as JSON.
-func (e *Engine) Hosts(cluster string) (json.RawMessage, error) { return e.text(C.NEXTHOP_TEXT_HOSTS, cluster) }
+func (e *Engine) Hosts(cluster string) (json.RawMessage, error) {
+	return e.text(C.NEXTHOP_TEXT_HOSTS, cluster)
+}
 
 // StatsJSON are all numbers, as JSON.
 func (e *Engine) StatsJSON() (json.RawMessage, error) { return e.text(C.NEXTHOP_TEXT_STATS, "") }
