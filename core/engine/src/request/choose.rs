@@ -152,7 +152,6 @@ impl Walk<'_> {
             slot: picked.slot,
             birth: facts.birth.load(Relaxed),
             cluster: picked.cluster,
-            started: self.now,
             bits: picked.bits | if st.is_retry { bits::RETRY } else { 0 },
             counted: false,
             answered: false,
@@ -221,7 +220,6 @@ impl Walk<'_> {
             Place::Granted => {
                 slot.grant.set(Place::None);
                 st.queued = None;
-                let attempt = Attempt { started: self.now, ..attempt };
                 self.go(policies, request, st, attempt, out);
             }
             Place::Overflow => {

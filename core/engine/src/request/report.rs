@@ -71,10 +71,10 @@ impl<'a> Walk<'a> {
         if answered {
             return Ok(self.stream_over(slot, request, st, at, outcome));
         }
-        let made = self.made(st).ok_or(Misuse::Ended)?;
         if outcome.failure != failure::NONE {
-            return Ok(self.failed(&made, slot, request, st, at, outcome));
+            return Ok(self.failed(slot, request, st, at, outcome));
         }
+        let made = self.made(st).ok_or(Misuse::Ended)?;
         self.answer(&made, slot, request, st, at, outcome, kind == Report::Whole)
     }
 
@@ -158,7 +158,6 @@ impl<'a> Walk<'a> {
     /// The attempt failed before its response headers.
     fn failed(
         &mut self,
-        made: &Made<'a>,
         slot: &Slot,
         request: u64,
         st: &mut State,

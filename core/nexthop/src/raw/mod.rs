@@ -8,7 +8,7 @@
 //! thread-local; an embedder whose threads are unloaded without running destructors keeps its own.
 
 mod changes;
-mod clock;
+mod time;
 mod documents;
 mod error;
 mod fork;

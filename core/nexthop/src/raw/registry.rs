@@ -1,6 +1,6 @@
 //! All engines of the process, found by the index in every id.
 
-use super::clock::Clock;
+use super::time::Clock;
 use super::error::Error;
 use super::types::{Document, Options};
 use nexthop_config::LoadReport;
