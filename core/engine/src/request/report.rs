@@ -126,7 +126,8 @@ impl<'a> Walk<'a> {
         }
         self.tell_outlier(&attempt, code);
         let retry = if st.retries && !st.interim {
-            let extra = if st.has_rare { st.rare.as_deref().and_then(|rare| rare.extra.as_deref()) } else { None };
+            let extra =
+                if st.has_rare { st.rare.as_deref().and_then(|rare| rare.extra.as_deref()) } else { None };
             on_headers_with(st.on, made.retry(st), extra, status, grpc, headers, false)
         } else {
             Retry::No
@@ -290,13 +291,7 @@ impl<'a> Walk<'a> {
 
     /// Section 8. `sent`: bytes of the request may have left.
     #[inline]
-    fn decide(
-        &mut self,
-        st: &mut State,
-        retry: Retry,
-        sent: bool,
-        good: bool,
-    ) -> Decided {
+    fn decide(&mut self, st: &mut State, retry: Retry, sent: bool, good: bool) -> Decided {
         self.free_retry(st);
         if !st.retries {
             let why = if st.abandoned {
