@@ -266,7 +266,8 @@ fn refuse_partial(msg: &Msg<'_>, common: Option<&Msg<'_>>) -> Result<()> {
 fn subset(msg: &Msg<'_>, common: Option<&Msg<'_>>, spec: &ClusterSpec) -> Result<()> {
     let Some(at) = msg.get("lb_subset_config") else { return Ok(()) };
     let subset = at.message(&SUBSET)?;
-    let inert = subset.get("subset_selectors").is_none_or(|list| list.node.items().is_none_or(<[_]>::is_empty));
+    let inert =
+        subset.get("subset_selectors").is_none_or(|list| list.node.items().is_none_or(<[_]>::is_empty));
     if spec.kind != ClusterKind::Hosts {
         at.note(What::NotUsed, "not used: a composite cluster has no hosts of its own");
         return Ok(());

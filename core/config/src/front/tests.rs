@@ -30,7 +30,9 @@ fn places_count_lines_and_characters_from_one() {
 
 #[test]
 fn styles_and_tags() {
-    let node = one("a: 5\nb: \"5\"\nc: '5'\nd: |\n  5\ne: !!str 5\nf: ! 5\ng: !!int \"5\"\nh: ~\ni:\nj: !!str null\nk: Null\n");
+    let node = one(
+        "a: 5\nb: \"5\"\nc: '5'\nd: |\n  5\ne: !!str 5\nf: ! 5\ng: !!int \"5\"\nh: ~\ni:\nj: !!str null\nk: Null\n",
+    );
     let style = |key| match &value(&node, key).kind {
         Kind::Scalar(_, style) => Some(*style),
         Kind::Null => None,
@@ -94,7 +96,8 @@ fn faults_have_places() {
 #[test]
 fn nesting_and_aliases_are_bounded() {
     let deep = "values are nested more than 128 levels deep";
-    for text in ["[".repeat(100_000), "{\"a\":".repeat(100_000), "- ".repeat(100_000), "{a: ".repeat(100_000)] {
+    for text in ["[".repeat(100_000), "{\"a\":".repeat(100_000), "- ".repeat(100_000), "{a: ".repeat(100_000)]
+    {
         assert!(fault(text.as_bytes()).ends_with(deep));
     }
     let chain: String = (1..1000).map(|i| format!("- &a{i} [*a{}]\n", i - 1)).collect();
@@ -106,7 +109,10 @@ fn nesting_and_aliases_are_bounded() {
     }
     assert!(fault(bomb.as_bytes()).ends_with("aliases stand for more than 1000000 values"));
     let honest: String = (0..10_000).map(|_| "- *a\n").collect();
-    assert_eq!(parse(format!("- &a {{x: 1, y: 2}}\n{honest}").as_bytes()).unwrap()[0].items().unwrap().len(), 10_001);
+    assert_eq!(
+        parse(format!("- &a {{x: 1, y: 2}}\n{honest}").as_bytes()).unwrap()[0].items().unwrap().len(),
+        10_001
+    );
 }
 
 #[test]

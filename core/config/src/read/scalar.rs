@@ -270,14 +270,38 @@ mod tests {
         for (text, value) in cases {
             assert_eq!(yaml_int(text), Some(value), "{text}");
         }
-        for text in ["", "-", "+", "0x", "08", "0o10", "0b11", "1_000", "1e1", "1.0", " 1", "1 ", "9223372036854775808", "é"] {
+        for text in [
+            "",
+            "-",
+            "+",
+            "0x",
+            "08",
+            "0o10",
+            "0b11",
+            "1_000",
+            "1e1",
+            "1.0",
+            " 1",
+            "1 ",
+            "9223372036854775808",
+            "é",
+        ] {
             assert_eq!(yaml_int(text), None, "{text}");
         }
     }
 
     #[test]
     fn integers_of_text() {
-        let cases = [("10", 10), ("010", 10), ("0x10", 16), ("0X64", 100), ("1e1", 10), ("10.0", 10), ("-0", 0), ("+5", 5)];
+        let cases = [
+            ("10", 10),
+            ("010", 10),
+            ("0x10", 16),
+            ("0X64", 100),
+            ("1e1", 10),
+            ("10.0", 10),
+            ("-0", 0),
+            ("+5", 5),
+        ];
         for (text, value) in cases {
             assert_eq!(integer_of(text), Some(value), "{text}");
         }

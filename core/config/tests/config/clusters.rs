@@ -32,11 +32,19 @@ fn typed_policies() {
         Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::Weighted })
     );
     assert_eq!(
-        typed("random", "Random", "locality_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true, force_local_zone: {}}}"),
+        typed(
+            "random",
+            "Random",
+            "locality_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true, force_local_zone: {}}}"
+        ),
         Ok(PolicySpec::Random { locality: LocalityBalancing::ZoneAware { fail_traffic_on_panic: true } })
     );
     assert_eq!(
-        typed("least_request", "LeastRequest", "choice_count: 0, selection_method: full_scan, active_request_bias: {default_value: 0.5, runtime_key: k}"),
+        typed(
+            "least_request",
+            "LeastRequest",
+            "choice_count: 0, selection_method: full_scan, active_request_bias: {default_value: 0.5, runtime_key: k}"
+        ),
         Ok(PolicySpec::LeastRequest {
             choice_count: 0,
             active_request_bias: 0.5,
@@ -51,7 +59,11 @@ fn typed_policies() {
     ));
     let hashing = ConsistentHashing { use_hostname: true, balance_factor: 99, hash_policy: vec![] };
     assert_eq!(
-        typed("ring_hash", "RingHash", "hash_function: MURMUR_HASH_2, minimum_ring_size: 0, maximum_ring_size: 9000000, use_hostname_for_hashing: true, hash_balance_factor: 99, locality_weighted_lb_config: {}"),
+        typed(
+            "ring_hash",
+            "RingHash",
+            "hash_function: MURMUR_HASH_2, minimum_ring_size: 0, maximum_ring_size: 9000000, use_hostname_for_hashing: true, hash_balance_factor: 99, locality_weighted_lb_config: {}"
+        ),
         Ok(PolicySpec::RingHash {
             hash_function: HashFunction::MurmurHash2,
             minimum_ring_size: 0,
@@ -93,20 +105,40 @@ fn policies_this_version_lacks() {
 
 #[test]
 fn the_first_known_policy_wins() {
-    let entry = |kind: &str| format!("{{typed_extension_config: {{name: p, typed_config: {{\"@type\": type.googleapis.com/{kind}}}}}}}");
+    let entry = |kind: &str| {
+        format!(
+            "{{typed_extension_config: {{name: p, typed_config: {{\"@type\": type.googleapis.com/{kind}}}}}}}"
+        )
+    };
     let random = entry("envoy.extensions.load_balancing_policies.random.v3.Random");
     let peak = entry("envoy.extensions.load_balancing_policies.peak_ewma.v3.PeakEwma");
     let subset = entry("envoy.extensions.load_balancing_policies.subset.v3.Subset");
-    let policies = |list: &str| cluster(&format!("lb_policy: MAGLEV, load_balancing_policy: {{policies: [{list}]}}"));
-    assert!(matches!(policies(&format!("{peak}, {random}, {subset}")).unwrap().policy, PolicySpec::Random { .. }));
+    let policies =
+        |list: &str| cluster(&format!("lb_policy: MAGLEV, load_balancing_policy: {{policies: [{list}]}}"));
+    assert!(matches!(
+        policies(&format!("{peak}, {random}, {subset}")).unwrap().policy,
+        PolicySpec::Random { .. }
+    ));
     assert!(policies(&peak).unwrap_err().message.contains("none of the policies [p] is known"));
     assert!(policies("").is_err());
     assert!(policies("{typed_extension_config: {name: p}}").is_err());
     assert!(cluster("lb_policy: LOAD_BALANCING_POLICY_CONFIG").is_err());
-    for partial in ["common_lb_config: {zone_aware_lb_config: {}}", "common_lb_config: {consistent_hashing_lb_config: {}}", "lb_subset_config: {}"] {
-        assert!(cluster(&format!("load_balancing_policy: {{policies: [{random}]}}, {partial}")).is_err(), "{partial}");
+    for partial in [
+        "common_lb_config: {zone_aware_lb_config: {}}",
+        "common_lb_config: {consistent_hashing_lb_config: {}}",
+        "lb_subset_config: {}",
+    ] {
+        assert!(
+            cluster(&format!("load_balancing_policy: {{policies: [{random}]}}, {partial}")).is_err(),
+            "{partial}"
+        );
     }
-    assert!(cluster(&format!("load_balancing_policy: {{policies: [{random}]}}, common_lb_config: {{update_merge_window: 0s}}")).is_ok());
+    assert!(
+        cluster(&format!(
+            "load_balancing_policy: {{policies: [{random}]}}, common_lb_config: {{update_merge_window: 0s}}"
+        ))
+        .is_ok()
+    );
     let wrapped = "{typed_extension_config: {name: p, typed_config: {\"@type\": type.googleapis.com/xds.type.v3.TypedStruct, type_url: type.googleapis.com/envoy.extensions.load_balancing_policies.maglev.v3.Maglev, value: {table_size: 7}}}}";
     assert!(matches!(policies(wrapped).unwrap().policy, PolicySpec::Maglev { table_size: 7, .. }));
 }
@@ -115,8 +147,15 @@ fn the_first_known_policy_wins() {
 fn legacy_policies() {
     let policy = |fields: &str| cluster(fields).map(|cluster| cluster.policy);
     assert!(matches!(
-        policy("lb_policy: RING_HASH, ring_hash_lb_config: {minimum_ring_size: 7}, common_lb_config: {locality_weighted_lb_config: {}, consistent_hashing_lb_config: {use_hostname_for_hashing: true, hash_balance_factor: 150}}"),
-        Ok(PolicySpec::RingHash { minimum_ring_size: 7, locality_weighted: true, hashing: ConsistentHashing { use_hostname: true, balance_factor: 150, .. }, .. })
+        policy(
+            "lb_policy: RING_HASH, ring_hash_lb_config: {minimum_ring_size: 7}, common_lb_config: {locality_weighted_lb_config: {}, consistent_hashing_lb_config: {use_hostname_for_hashing: true, hash_balance_factor: 150}}"
+        ),
+        Ok(PolicySpec::RingHash {
+            minimum_ring_size: 7,
+            locality_weighted: true,
+            hashing: ConsistentHashing { use_hostname: true, balance_factor: 150, .. },
+            ..
+        })
     ));
     assert!(matches!(
         policy("common_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true}}"),
@@ -144,14 +183,22 @@ fn breakers_by_priority() {
 
 fn options(fields: &str) -> Result<nexthop_engine::spec::ClusterSpec, nexthop_config::ConfigError> {
     let key = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
-    cluster(&format!("typed_extension_protocol_options: {{{key}: {{\"@type\": type.googleapis.com/{key}, {fields}}}}}"))
+    cluster(&format!(
+        "typed_extension_protocol_options: {{{key}: {{\"@type\": type.googleapis.com/{key}, {fields}}}}}"
+    ))
 }
 
 #[test]
 fn protocols() {
     let h2 = options("explicit_http_config: {http2_protocol_options: {max_concurrent_streams: 7}}, common_http_protocol_options: {idle_timeout: 0s}").unwrap();
-    assert_eq!((h2.protocol, h2.max_concurrent_streams, h2.idle_timeout), (Protocol::Http2, 7, Duration::ZERO));
-    assert_eq!(options("explicit_http_config: {http_protocol_options: {}}").unwrap().protocol, Protocol::Http1);
+    assert_eq!(
+        (h2.protocol, h2.max_concurrent_streams, h2.idle_timeout),
+        (Protocol::Http2, 7, Duration::ZERO)
+    );
+    assert_eq!(
+        options("explicit_http_config: {http_protocol_options: {}}").unwrap().protocol,
+        Protocol::Http1
+    );
     for bad in [
         "http_filters: []",
         "explicit_http_config: {}",
@@ -163,7 +210,10 @@ fn protocols() {
     ] {
         assert!(options(bad).is_err(), "{bad}");
     }
-    assert_eq!(cluster("http2_protocol_options: {max_concurrent_streams: 9}").unwrap().max_concurrent_streams, 9);
+    assert_eq!(
+        cluster("http2_protocol_options: {max_concurrent_streams: 9}").unwrap().max_concurrent_streams,
+        9
+    );
     assert_eq!(cluster("http2_protocol_options: {}").unwrap().protocol, Protocol::Http2);
     assert!(cluster("http_protocol_options: {}, http2_protocol_options: {}").is_err());
     assert!(cluster("typed_extension_protocol_options: {foo: {}}").is_err());
@@ -213,7 +263,9 @@ fn the_nexthop_block() {
 
 #[test]
 fn transport_sockets() {
-    let socket = |kind: &str| cluster(&format!("transport_socket: {{name: t, typed_config: {{\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.{kind}}}}}")).unwrap().secure;
+    let socket = |kind: &str| {
+        cluster(&format!("transport_socket: {{name: t, typed_config: {{\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.{kind}}}}}")).unwrap().secure
+    };
     assert!(socket("tls.v3.UpstreamTlsContext"));
     assert!(!socket("raw_buffer.v3.RawBuffer"));
     let inner = "tap.v3.Tap, transport_socket: {name: t, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, sni: x}}";
@@ -224,9 +276,20 @@ fn transport_sockets() {
 #[test]
 fn what_is_noted() {
     let text = "- {name: a, upstream_bind_config: {}, dns_lookup_family: V4_ONLY, upstream_connection_options: {tcp_keepalive: {}}, transport_socket: {name: x}}";
-    assert_eq!(noted(text, What::NotUsed), ["[0].upstream_bind_config", "[0].dns_lookup_family", "[0].upstream_connection_options", "[0].transport_socket"]);
+    assert_eq!(
+        noted(text, What::NotUsed),
+        [
+            "[0].upstream_bind_config",
+            "[0].dns_lookup_family",
+            "[0].upstream_connection_options",
+            "[0].transport_socket"
+        ]
+    );
     let text = "- {name: a, outlier_detection: {enforcing_success_rate: 0, success_rate_minimum_hosts: 3, detect_degraded_hosts: true, split_external_local_origin_errors: false}}";
-    assert_eq!(noted(text, What::NotAvailable), ["[0].outlier_detection.success_rate_minimum_hosts", "[0].outlier_detection.detect_degraded_hosts"]);
+    assert_eq!(
+        noted(text, What::NotAvailable),
+        ["[0].outlier_detection.success_rate_minimum_hosts", "[0].outlier_detection.detect_degraded_hosts"]
+    );
     let json = read(text).unwrap().report.to_json();
     assert_eq!(json["entries"][0]["what"], "not_available");
     assert_eq!(json["entries"][0]["line"], 1);

@@ -36,7 +36,9 @@ fn documents(sentence: &str) -> Vec<String> {
         "lb_policy ROUND_ROBIN or unset" => {
             vec![document(ABC, "lb_policy: ROUND_ROBIN"), document(ABC, "connect_timeout: 1s")]
         }
-        "load_balancing_policy round_robin" => vec![document(ABC, &typed_policy("round_robin", "RoundRobin"))],
+        "load_balancing_policy round_robin" => {
+            vec![document(ABC, &typed_policy("round_robin", "RoundRobin"))]
+        }
         "load_balancing_policy cluster_provided" => {
             vec![document(ABC, &typed_policy("cluster_provided", "ClusterProvided"))]
         }
@@ -68,7 +70,8 @@ fn documents(sentence: &str) -> Vec<String> {
 #[test]
 fn recorded_verdicts() {
     let cases: Value =
-        serde_json::from_str(include_str!("../../../../tests/vectors/composite/config_validation.json")).unwrap();
+        serde_json::from_str(include_str!("../../../../tests/vectors/composite/config_validation.json"))
+            .unwrap();
     let cases = cases.as_array().unwrap();
     assert_eq!(cases.len(), 20, "every case has its document above");
     for case in cases {
@@ -122,9 +125,14 @@ fn neighbours() {
     let aggregate = "name: X, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.aggregate, typed_config: \
                      {\"@type\": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [A]}}";
     let text = complaint(&format!("- {{{aggregate}}}"));
-    assert!(text.ends_with("the cluster type aggregate is known, but not available in this version"), "{text}");
+    assert!(
+        text.ends_with("the cluster type aggregate is known, but not available in this version"),
+        "{text}"
+    );
     assert!(complaint("- {name: X, lb_policy: CLUSTER_PROVIDED}").contains("brings its own balancing"));
-    assert!(complaint("- {name: X, type: ORIGINAL_DST, lb_policy: CLUSTER_PROVIDED}").contains("not available"));
+    assert!(
+        complaint("- {name: X, type: ORIGINAL_DST, lb_policy: CLUSTER_PROVIDED}").contains("not available")
+    );
     let both = "- {name: X, type: STATIC, cluster_type: {name: a}}";
     assert!(complaint(both).contains("exclude each other"));
 }

@@ -5,8 +5,10 @@ use nexthop_config::{ConfigError, Dialect, Source, load};
 use nexthop_engine::spec::Value;
 
 fn sources(texts: &[(&str, &str)]) -> Result<nexthop_config::Loaded, ConfigError> {
-    let sources: Vec<Source<'_>> =
-        texts.iter().map(|(name, text)| Source { name, text: text.as_bytes(), dialect: Dialect::Auto }).collect();
+    let sources: Vec<Source<'_>> = texts
+        .iter()
+        .map(|(name, text)| Source { name, text: text.as_bytes(), dialect: Dialect::Auto })
+        .collect();
     load(&sources)
 }
 
@@ -51,7 +53,10 @@ static_resources:
 
     let unknown_local = text.replace("local_cluster_name: web", "local_cluster_name: wed");
     let error = read(&unknown_local).unwrap_err();
-    assert_eq!((error.path.as_str(), error.nearest.as_deref()), ("cluster_manager.local_cluster_name", Some("web")));
+    assert_eq!(
+        (error.path.as_str(), error.nearest.as_deref()),
+        ("cluster_manager.local_cluster_name", Some("web"))
+    );
 }
 
 #[test]
@@ -76,7 +81,12 @@ fn kinds_of_documents() {
     assert_eq!(names("clusters: [{name: a}, {name: b}]"), ["a", "b"]);
     assert_eq!(names("staticResources: {clusters: [{name: a}]}"), ["a"]);
     assert_eq!(names("\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a"), ["a"]);
-    assert_eq!(names("version_info: \"1\"\nresources: [{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a}]"), ["a"]);
+    assert_eq!(
+        names(
+            "version_info: \"1\"\nresources: [{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: a}]"
+        ),
+        ["a"]
+    );
     assert_eq!(names("- static_resources: {clusters: [{name: a}]}\n- virtual_hosts: []"), ["a"]);
     assert_eq!(read("virtual_hosts: []").unwrap().specs.route_tables.len(), 1);
     assert!(read("[]").unwrap().specs.clusters.is_empty());
@@ -95,7 +105,10 @@ fn documents_of_other_systems() {
         ("[{host: a, port: 1}]", "a Spring document"),
     ] {
         let text = complaint(text);
-        assert!(text.ends_with(&format!("recognised as {system}, which this version does not read")), "{text}");
+        assert!(
+            text.ends_with(&format!("recognised as {system}, which this version does not read")),
+            "{text}"
+        );
     }
     let text = complaint("foo: 1\nbar: 2");
     assert!(text.contains("not recognised from its keys [foo, bar]; looked for static_resources"), "{text}");
@@ -125,7 +138,8 @@ fn names_are_unique_over_all_documents() {
 
 #[test]
 fn documents_complete_each_other() {
-    let routes = "virtual_hosts: [{name: v, domains: [\"*\"], routes: [{match: {prefix: /}, route: {cluster: web}}]}]";
+    let routes =
+        "virtual_hosts: [{name: v, domains: [\"*\"], routes: [{match: {prefix: /}, route: {cluster: web}}]}]";
     assert!(sources(&[("r.yaml", routes), ("c.yaml", "name: web")]).is_ok());
     let error = sources(&[("r.yaml", routes), ("c.yaml", "name: wep")]).unwrap_err();
     assert_eq!(
@@ -158,6 +172,9 @@ fn errors_say_where_what_and_what_else() {
          `connect_timeout`? (in Cluster)"
     );
     let error = read("static_resources: {clusters: [{}]}").unwrap_err();
-    assert_eq!(error.to_string(), "test.yaml:1:31: static_resources.clusters[0]: the field `name` is required");
+    assert_eq!(
+        error.to_string(),
+        "test.yaml:1:31: static_resources.clusters[0]: the field `name` is required"
+    );
     assert!(std::error::Error::source(&error).is_none());
 }

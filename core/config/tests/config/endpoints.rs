@@ -23,9 +23,13 @@ fn addresses_are_canonical() {
     let endpoints = assigned("STATIC", &format!("{{lb_endpoints: [{hosts}]}}")).unwrap();
     assert_eq!(keys(&endpoints), ["1.2.3.4:80", "[2001:db8::1]:80", "[::1]:80"]);
     for address in ["web.local", "01.2.3.4", "\"[::1]\"", "\"\"", "1.2"] {
-        assert!(assigned("STATIC", &format!("{{lb_endpoints: [{}]}}", endpoint(address, ""))).is_err(), "{address}");
+        assert!(
+            assigned("STATIC", &format!("{{lb_endpoints: [{}]}}", endpoint(address, ""))).is_err(),
+            "{address}"
+        );
     }
-    let endpoints = assigned("STRICT_DNS", &format!("{{lb_endpoints: [{}]}}", endpoint("web.local", ""))).unwrap();
+    let endpoints =
+        assigned("STRICT_DNS", &format!("{{lb_endpoints: [{}]}}", endpoint("web.local", ""))).unwrap();
     assert_eq!(endpoints.localities[0].endpoints[0].address, "web.local:80");
     assert_eq!(endpoints.localities[0].endpoints[0].hostname, "web.local");
     let pipe = "{lb_endpoints: [{endpoint: {hostname: h, address: {pipe: {path: /run/x.sock}}}}]}";
@@ -57,7 +61,10 @@ fn malformed_addresses_are_refused() {
 #[test]
 fn weights_priorities_health() {
     let fields = ", load_balancing_weight: 3, health_status: draining, metadata: {filter_metadata: {envoy.lb: {a: b}}}";
-    let group = format!("{{priority: 128, load_balancing_weight: 7, locality: {{zone: z}}, lb_endpoints: [{}]}}", endpoint("1.2.3.4", fields));
+    let group = format!(
+        "{{priority: 128, load_balancing_weight: 7, locality: {{zone: z}}, lb_endpoints: [{}]}}",
+        endpoint("1.2.3.4", fields)
+    );
     let endpoints = assigned("STATIC", &group).unwrap();
     let group = &endpoints.localities[0];
     assert_eq!((group.priority, group.weight), (128, Some(7)));
@@ -69,18 +76,27 @@ fn weights_priorities_health() {
     let unlocated = assigned("STATIC", "{load_balancing_weight: 7}").unwrap();
     assert_eq!((unlocated.localities[0].weight, &unlocated.localities[0].locality), (None, &None));
     // Envoy takes any number for a health status.
-    let odd = assigned("STATIC", &format!("{{lb_endpoints: [{}]}}", endpoint("1.2.3.4", ", health_status: 9"))).unwrap();
+    let odd =
+        assigned("STATIC", &format!("{{lb_endpoints: [{}]}}", endpoint("1.2.3.4", ", health_status: 9")))
+            .unwrap();
     assert_eq!(odd.localities[0].endpoints[0].health, HealthStatus::Unknown);
     for bad in ["{priority: 129}", "{load_balancing_weight: 0}", "{locality: {zones: z}}"] {
         assert!(assigned("STATIC", bad).is_err(), "{bad}");
     }
-    assert!(assigned("STATIC", &format!("{{lb_endpoints: [{}]}}", endpoint("1.2.3.4", ", load_balancing_weight: 0"))).is_err());
+    assert!(
+        assigned(
+            "STATIC",
+            &format!("{{lb_endpoints: [{}]}}", endpoint("1.2.3.4", ", load_balancing_weight: 0"))
+        )
+        .is_err()
+    );
 }
 
 #[test]
 fn policies_of_an_assignment() {
     let policy = |policy: &str| cluster(&format!("load_assignment: {{cluster_name: x, policy: {policy}}}"));
-    let endpoints = policy("{overprovisioning_factor: 100, weighted_priority_health: true}").unwrap().endpoints;
+    let endpoints =
+        policy("{overprovisioning_factor: 100, weighted_priority_health: true}").unwrap().endpoints;
     assert_eq!((endpoints.overprovisioning_factor, endpoints.weighted_priority_health), (100, true));
     let drop = |numerator: u32| format!("{{category: a, drop_percentage: {{numerator: {numerator}}}}}");
     assert!(policy(&format!("{{drop_overloads: [{}]}}", drop(100))).is_ok());
@@ -93,7 +109,11 @@ fn policies_of_an_assignment() {
 
 #[test]
 fn repeated_addresses() {
-    let twice = format!("{{lb_endpoints: [{}, {}]}}", endpoint("1.2.3.4", ", load_balancing_weight: 1"), endpoint("1.2.3.4", ", load_balancing_weight: 2"));
+    let twice = format!(
+        "{{lb_endpoints: [{}, {}]}}",
+        endpoint("1.2.3.4", ", load_balancing_weight: 1"),
+        endpoint("1.2.3.4", ", load_balancing_weight: 2")
+    );
     assert_eq!(keys(&assigned("STATIC", &twice).unwrap()), ["1.2.3.4:80", "1.2.3.4:80"]);
     let endpoints = assigned("EDS", &twice).unwrap();
     assert_eq!(keys(&endpoints), ["1.2.3.4:80"]);
@@ -126,12 +146,19 @@ fn sums_of_weights_must_fit_hash_policies() {
 
 #[test]
 fn bare_assignments() {
-    let text = format!("cluster_name: web\nendpoints: [{{lb_endpoints: [{}, {}]}}]", endpoint("1.2.3.4", ""), endpoint("web.local", ""));
+    let text = format!(
+        "cluster_name: web\nendpoints: [{{lb_endpoints: [{}, {}]}}]",
+        endpoint("1.2.3.4", ""),
+        endpoint("web.local", "")
+    );
     let source = |text| Source { name: "eds.yaml", text, dialect: Dialect::Auto };
     let (name, endpoints) = load_assignment(&source(text.as_bytes())).unwrap();
     assert_eq!((name.as_str(), keys(&endpoints)), ("web", vec!["1.2.3.4:80", "web.local:80"]));
     let error = load_assignment(&source(b"cluster_name: web\nendpoint: []")).unwrap_err();
-    assert_eq!(error.to_string(), "eds.yaml:2:1: endpoint: unknown field `endpoint`; did you mean `endpoints`? (in ClusterLoadAssignment)");
+    assert_eq!(
+        error.to_string(),
+        "eds.yaml:2:1: endpoint: unknown field `endpoint`; did you mean `endpoints`? (in ClusterLoadAssignment)"
+    );
     for bad in ["", "[]", "cluster_name: a\n---\ncluster_name: b", "{}"] {
         assert!(load_assignment(&source(bad.as_bytes())).is_err(), "{bad}");
     }
@@ -141,7 +168,10 @@ fn bare_assignments() {
     let loaded = read(&format!("{eds}{}", text.replace("cluster_name: web", "cluster_name: svc"))).unwrap();
     assert_eq!(keys(&loaded.specs.clusters[0].endpoints).len(), 2);
     assert!(complaint(&format!("{eds}{text}")).contains("no EDS cluster waits for the hosts of `web`"));
-    assert!(complaint(&format!("name: web\ntype: EDS\n---\n{text}\n---\n{text}")).contains("already given at test.yaml:4"));
+    assert!(
+        complaint(&format!("name: web\ntype: EDS\n---\n{text}\n---\n{text}"))
+            .contains("already given at test.yaml:4")
+    );
     assert_eq!(read(eds).unwrap().specs.clusters[0].endpoints, Endpoints::default());
 }
 
@@ -149,5 +179,8 @@ fn bare_assignments() {
 fn fields_of_sockets_are_noted() {
     let text = "- {name: a, load_assignment: {cluster_name: a, endpoints: [{lb_endpoints: [{endpoint: {additional_addresses: [], address: {socket_address: {address: 1.2.3.4, port_value: 1, ipv4_compat: true}}}}]}]}}";
     let base = "[0].load_assignment.endpoints[0].lb_endpoints[0].endpoint";
-    assert_eq!(noted(text, What::NotUsed), [format!("{base}.additional_addresses"), format!("{base}.address.socket_address.ipv4_compat")]);
+    assert_eq!(
+        noted(text, What::NotUsed),
+        [format!("{base}.additional_addresses"), format!("{base}.address.socket_address.ipv4_compat")]
+    );
 }

@@ -15,9 +15,8 @@ fn nothing_in_it() {
 
 #[test]
 fn bytes_that_are_no_text() {
-    let error = |text: &[u8]| {
-        load(&[Source { name: "x", text, dialect: Dialect::Auto }]).unwrap_err().to_string()
-    };
+    let error =
+        |text: &[u8]| load(&[Source { name: "x", text, dialect: Dialect::Auto }]).unwrap_err().to_string();
     assert_eq!(error(b"a: 1\nb: \xc3\x28"), "x:2:4: expected UTF-8 text, found bytes that are not UTF-8");
     assert_eq!(error(b"name: a\0\n"), "x:1:8: expected UTF-8 text, found a NUL byte");
     assert!(error(b"\xff\xfen\0").contains("UTF-16"));
@@ -43,9 +42,14 @@ fn multiplying_aliases() {
 #[test]
 fn huge_scalars() {
     let digits = "9".repeat(1_000_000);
-    for field in ["limits: {connections: ", "limits: {connections: 0x", "timeout: ", "panic: 1e", "retry: {on: "] {
+    for field in
+        ["limits: {connections: ", "limits: {connections: 0x", "timeout: ", "panic: 1e", "retry: {on: "]
+    {
         let close = if field.contains('{') { "}" } else { "" };
-        assert!(complaint(&format!("clusters: {{w: {{hosts: [], {field}{digits}{close}}}}}")).len() < 400, "{field}");
+        assert!(
+            complaint(&format!("clusters: {{w: {{hosts: [], {field}{digits}{close}}}}}")).len() < 400,
+            "{field}"
+        );
     }
     assert!(complaint(&format!("clusters: {{w: {{hosts: [], {digits}: 1}}}}")).len() < 400);
     assert!(complaint(&format!("name: a\ntype: {digits}")).len() < 400);
@@ -83,7 +87,8 @@ fn repetition_stays_linear() {
     assert!(read(&format!("clusters:\n w:\n{again}")).is_ok());
     let documents = "---\nvirtual_hosts: []\n".repeat(5_000);
     assert_eq!(read(&documents).unwrap().specs.route_tables.len(), 5_000);
-    let anchors: String = (0..20_000).fold("clusters:\n w:\n  hosts:\n".into(), |text, i| text + &format!("  - &a{i} 1.2.3.4:80\n"));
+    let anchors: String = (0..20_000)
+        .fold("clusters:\n w:\n  hosts:\n".into(), |text, i| text + &format!("  - &a{i} 1.2.3.4:80\n"));
     assert!(read(&anchors).is_ok());
 }
 

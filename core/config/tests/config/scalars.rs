@@ -22,7 +22,10 @@ fn duration(text: &str) -> Option<Duration> {
 
 #[test]
 fn boolean_words() {
-    for word in ["yes", "on", "y", "true", "True", "YES", "\"true\"", "\"yes\"", "\"y\"", "\"t\"", "\"1\"", "\"TRUE\"", "tRUE", "yEs"] {
+    for word in [
+        "yes", "on", "y", "true", "True", "YES", "\"true\"", "\"yes\"", "\"y\"", "\"t\"", "\"1\"",
+        "\"TRUE\"", "tRUE", "yEs",
+    ] {
         assert_eq!(flag(word), Some(true), "{word}");
     }
     for word in ["no", "off", "n", "false", "\"0\"", "\"F\"", "\"no\"", "null", "~"] {
@@ -57,8 +60,24 @@ fn whole_numbers() {
         assert_eq!(number(text), Some(value), "{text}");
     }
     for text in [
-        "0o10", "0b11", "1_000", "4294967296", "-1", "10.5", "\" 10\"", "\"10 \"", "\"\"", "true", "1e400",
-        "0x", "ten", "[1]", "{}", "NaN", "99999999999999999999999999", "0xfffffffff",
+        "0o10",
+        "0b11",
+        "1_000",
+        "4294967296",
+        "-1",
+        "10.5",
+        "\" 10\"",
+        "\"10 \"",
+        "\"\"",
+        "true",
+        "1e400",
+        "0x",
+        "ten",
+        "[1]",
+        "{}",
+        "NaN",
+        "99999999999999999999999999",
+        "0xfffffffff",
     ] {
         assert_eq!(number(text), None, "{text}");
     }
@@ -80,8 +99,27 @@ fn durations() {
         assert_eq!(duration(text), Some(value), "{text}");
     }
     for text in [
-        "5.0000000001s", "5ms", "5", "1", "+1s", "1.s", ".5s", "1e1s", "5S", "\" 5s\"", "5.5", "s", "-s", "0s",
-        "-5s", "-0s", "9223372036s", "99999999999999999999s", "true", "[]", "\"\"",
+        "5.0000000001s",
+        "5ms",
+        "5",
+        "1",
+        "+1s",
+        "1.s",
+        ".5s",
+        "1e1s",
+        "5S",
+        "\" 5s\"",
+        "5.5",
+        "s",
+        "-s",
+        "0s",
+        "-5s",
+        "-0s",
+        "9223372036s",
+        "99999999999999999999s",
+        "true",
+        "[]",
+        "\"\"",
     ] {
         assert_eq!(duration(text), None, "{text}");
     }
@@ -103,7 +141,13 @@ fn enums() {
 
 #[test]
 fn texts() {
-    for (text, value) in [("\"123\"", "123"), ("12345678901", "12345678901"), ("1.5", "1.5"), ("\"yes\"", "yes"), ("0x1FFFFFFFF", "8589934591")] {
+    for (text, value) in [
+        ("\"123\"", "123"),
+        ("12345678901", "12345678901"),
+        ("1.5", "1.5"),
+        ("\"yes\"", "yes"),
+        ("0x1FFFFFFFF", "8589934591"),
+    ] {
         let loaded = read(&format!("name: {text}\ntype: STATIC")).unwrap();
         assert_eq!(loaded.specs.clusters[0].name, value);
     }
@@ -153,12 +197,31 @@ fn percentages() {
         let fields = format!("common_lb_config: {{healthy_panic_threshold: {text}}}");
         cluster(&fields).ok().map(|cluster| cluster.panic_threshold)
     };
-    for (text, value) in [("29", 28), ("57", 56), ("58", 57), ("50.9", 50), ("0", 0), ("100", 100), ("\"50\"", 50), ("1e1", 10)] {
+    for (text, value) in [
+        ("29", 28),
+        ("57", 56),
+        ("58", 57),
+        ("50.9", 50),
+        ("0", 0),
+        ("100", 100),
+        ("\"50\"", 50),
+        ("1e1", 10),
+    ] {
         assert_eq!(panic(&format!("{{value: {text}}}")), Some(value), "{text}");
     }
     assert_eq!(panic("{}"), Some(0));
     assert_eq!(panic("null"), Some(50));
-    for text in ["50", "{value: NaN}", "{value: \"NaN\"}", "{value: .nan}", "{value: -1}", "{value: 100.5}", "{value: 101}", "{value: Infinity}", "{value: yes}"] {
+    for text in [
+        "50",
+        "{value: NaN}",
+        "{value: \"NaN\"}",
+        "{value: .nan}",
+        "{value: -1}",
+        "{value: 100.5}",
+        "{value: 101}",
+        "{value: Infinity}",
+        "{value: yes}",
+    ] {
         assert_eq!(panic(text), None, "{text}");
     }
 }
@@ -166,7 +229,9 @@ fn percentages() {
 #[test]
 fn metadata_types_are_those_of_the_first_step() {
     let values = "{a: 1.5, b: 12345678901, c: yes, d: \"1\", e: 010, f: 0x10, g: [1, x], h: null, i: 1e3, m: {n: 2.0}, q: 2147483648, l: 2147483647}";
-    let hosts = format!("load_assignment: {{cluster_name: c, endpoints: [{{lb_endpoints: [{{endpoint: {{address: {{socket_address: {{address: 1.2.3.4, port_value: 1}}}}}}, metadata: {{filter_metadata: {{envoy.lb: {values}}}}}}}]}}]}}");
+    let hosts = format!(
+        "load_assignment: {{cluster_name: c, endpoints: [{{lb_endpoints: [{{endpoint: {{address: {{socket_address: {{address: 1.2.3.4, port_value: 1}}}}}}, metadata: {{filter_metadata: {{envoy.lb: {values}}}}}}}]}}]}}"
+    );
     let cluster = cluster(&hosts).unwrap();
     let metadata = &cluster.endpoints.localities[0].endpoints[0].metadata;
     let lb = |key| metadata.lb(key).cloned().unwrap();

@@ -2,8 +2,8 @@
 
 use crate::{complaint, read};
 use nexthop_engine::spec::{
-    ClusterKind, ClusterSource, ClusterSpec, ConnectionStyle, HashSource, PathMatch, PolicySpec, RetryOn, RouteAction,
-    RouteSpec, StringMatch, Value,
+    ClusterKind, ClusterSource, ClusterSpec, ConnectionStyle, HashSource, PathMatch, PolicySpec, RetryOn,
+    RouteAction, RouteSpec, StringMatch, Value,
 };
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ nexthop: {version: 1, runtime: {a: {b: 1}}, defaults: {connections: count}}
 "#;
 
 fn one(fields: &str) -> Result<ClusterSpec, nexthop_config::ConfigError> {
-    read(&format!("clusters: {{web: {{{fields}}}}}")).map(|loaded| loaded.specs.clusters.into_iter().next().unwrap())
+    read(&format!("clusters: {{web: {{{fields}}}}}"))
+        .map(|loaded| loaded.specs.clusters.into_iter().next().unwrap())
 }
 
 #[test]
@@ -82,7 +83,10 @@ fn routes() {
     assert_eq!(api.routes[1].matcher.headers[0].value, StringMatch::Exact("1".into(), false));
     assert_eq!(target(&api.routes[1]).1, Duration::from_secs(1));
     let (ClusterSource::Weighted(entries), timeout) = target(&any.routes[0]) else { panic!() };
-    assert_eq!((entries[0].weight, entries[1].name.as_str(), timeout), (90, "backup", Duration::from_secs(2)));
+    assert_eq!(
+        (entries[0].weight, entries[1].name.as_str(), timeout),
+        (90, "backup", Duration::from_secs(2))
+    );
 }
 
 #[test]
@@ -98,7 +102,10 @@ fn complaints() {
     assert!(complaint("clusters: {a: {hosts: [], composite: [b]}}").contains("exclude each other"));
     assert!(complaint("clusters: {\"\": {hosts: []}}").contains("not empty"));
     assert!(complaint("clusters: {a: {hosts: []}}\nroutes: [{cluster: b}]").contains("unknown cluster `b`"));
-    assert!(complaint("clusters: {a: {hosts: []}}\nroutes: [{cluster: {b: 1}}]").contains("routes[0].cluster.b: unknown cluster"));
+    assert!(
+        complaint("clusters: {a: {hosts: []}}\nroutes: [{cluster: {b: 1}}]")
+            .contains("routes[0].cluster.b: unknown cluster")
+    );
     assert!(complaint("clusters: {a: {hosts: []}}\nroutes: [{cluster: {a: 0}}]").contains("add up to 0"));
     assert!(complaint("clusters: web").contains("expected a mapping of clusters by name"));
     assert!(complaint("nexthop: {version: 2}").contains("from 1 to 1"));
@@ -107,25 +114,50 @@ fn complaints() {
 #[test]
 fn fields() {
     for bad in [
-        "hosts: [], policy: round-robin", "hosts: [], policy: peak_ewma", "hosts: [], policy: {random: {}, maglev: {}}",
-        "hosts: [], retry: {times: 2}", "hosts: [], retry: {on: 5XX}", "hosts: [], retry: {on: 5xx, backoff: {base: 0s}}",
-        "hosts: [], retry: {on: 5xx, backoff: {base: 2s, max: 1s}}", "hosts: [], limits: {conections: 1}", "hosts: [], panic: 101",
-        "hosts: [], hash: [ip]", "hosts: [], hash: [{header: a, cookie: b}]", "hosts: [], hash: [{header: a, ttl: 1s}]",
-        "hosts: [], outlier: {interval: 0s}", "hosts: {a: b}", "hosts: [{weight: 1}]", "hosts: [{address: 1.2.3.4:1, weight: 0}]",
-        "hosts: [{address: 1.2.3.4:1, metadata: 5}]", "hosts: [], timeout: 5", "hosts: [], timeout: -1s", "hosts: [], timeout: 1.5ms",
-        "composite: [a], policy: random", "hosts: [], nexthop: {zone: x}",
+        "hosts: [], policy: round-robin",
+        "hosts: [], policy: peak_ewma",
+        "hosts: [], policy: {random: {}, maglev: {}}",
+        "hosts: [], retry: {times: 2}",
+        "hosts: [], retry: {on: 5XX}",
+        "hosts: [], retry: {on: 5xx, backoff: {base: 0s}}",
+        "hosts: [], retry: {on: 5xx, backoff: {base: 2s, max: 1s}}",
+        "hosts: [], limits: {conections: 1}",
+        "hosts: [], panic: 101",
+        "hosts: [], hash: [ip]",
+        "hosts: [], hash: [{header: a, cookie: b}]",
+        "hosts: [], hash: [{header: a, ttl: 1s}]",
+        "hosts: [], outlier: {interval: 0s}",
+        "hosts: {a: b}",
+        "hosts: [{weight: 1}]",
+        "hosts: [{address: 1.2.3.4:1, weight: 0}]",
+        "hosts: [{address: 1.2.3.4:1, metadata: 5}]",
+        "hosts: [], timeout: 5",
+        "hosts: [], timeout: -1s",
+        "hosts: [], timeout: 1.5ms",
+        "composite: [a], policy: random",
+        "hosts: [], nexthop: {zone: x}",
     ] {
         assert!(one(bad).is_err(), "{bad}");
     }
-    assert!(matches!(one("hosts: [], policy: maglev").unwrap().policy, PolicySpec::Maglev { table_size: 65_537, .. }));
+    assert!(matches!(
+        one("hosts: [], policy: maglev").unwrap().policy,
+        PolicySpec::Maglev { table_size: 65_537, .. }
+    ));
     assert_eq!(one("hosts: [], panic: 29").unwrap().panic_threshold, 28);
-    assert_eq!(one("hosts: [], nexthop: {connections: strict}").unwrap().connections, Some(ConnectionStyle::Strict));
-    assert_eq!(one("hosts: [], retry: {on: \"5xx,reset\"}").unwrap().retry.unwrap().on, RetryOn::FIVE_XX | RetryOn::RESET);
+    assert_eq!(
+        one("hosts: [], nexthop: {connections: strict}").unwrap().connections,
+        Some(ConnectionStyle::Strict)
+    );
+    assert_eq!(
+        one("hosts: [], retry: {on: \"5xx,reset\"}").unwrap().retry.unwrap().on,
+        RetryOn::FIVE_XX | RetryOn::RESET
+    );
 }
 
 #[test]
 fn envoy_clusters_in_a_list() {
-    let loaded = read("clusters: [{name: web, connect_timeout: 1s}]\nroutes: [{path: /, cluster: web}]").unwrap();
+    let loaded =
+        read("clusters: [{name: web, connect_timeout: 1s}]\nroutes: [{path: /, cluster: web}]").unwrap();
     assert_eq!(loaded.specs.clusters[0].connect_timeout, Duration::from_secs(1));
     assert_eq!(loaded.specs.route_tables[0].virtual_hosts[0].routes.len(), 1);
 }
