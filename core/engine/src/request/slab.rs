@@ -4,7 +4,7 @@ use super::state::State;
 use crate::arena::Arena;
 use crate::breaker::Grant;
 use crate::ids::MAX_REQUESTS;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 use std::sync::atomic::AtomicU64;
 
 /// One request's place.
@@ -27,6 +27,11 @@ pub(crate) struct Slab {
 struct Free {
     list: Vec<u32>,
     next: u32,
+}
+
+/// The list of free slots, held over a fork.
+pub(crate) struct Hold<'a> {
+    _free: MutexGuard<'a, Free>,
 }
 
 /// How many free slots a worker fetches or gives back at once.
@@ -100,6 +105,11 @@ impl Slab {
         }
         free.reverse();
         self.free.lock().list = free;
+    }
+
+    /// Holds the list of free slots.
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        Hold { _free: self.free.lock() }
     }
 
     /// Bound of a worker's stock.
