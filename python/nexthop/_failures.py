@@ -74,8 +74,14 @@ _NAMES = {
 }
 _NAMES["httpcore"] = _NAMES["httpx"]
 
+_CLIENTS = {"aiohttp", "httpcore", "httpx", "requests", "urllib", "urllib3"}
+
 # Wrappers say less than what they wrap: these words give way to a cause that is known.
-_VAGUE = {"requests": {"ConnectionError"}, "urllib3": {"ProtocolError"}, "aiohttp": {"ClientOSError", "ClientConnectorError"}}
+_VAGUE = {
+    "requests": {"ConnectionError"},
+    "urllib3": {"ProtocolError"},
+    "aiohttp": {"ClientConnectorError", "ClientOSError"},
+}
 
 _ERRNO = {
     errno.ECONNREFUSED: "connect_failure",
@@ -127,13 +133,14 @@ def _reset(text: str) -> Union[str, None]:
 
 
 def _named(error: BaseException) -> tuple[Union[str, None], bool]:
-    """The failure by class name, and whether a known cause would say more."""
+    """The failure by class name, and whether a known cause would say more: a program's own exceptions are not
+    looked into, they may have any cause."""
     for kind in type(error).__mro__:
         root = _root(kind)
         found = _NAMES.get(root, {}).get(kind.__name__)
         if found is not None:
             return found, kind.__name__ in _VAGUE.get(root, ())
-    return None, True
+    return None, any(_root(kind) in _CLIENTS for kind in type(error).__mro__)
 
 
 def _failure(error: BaseException, seen: set[int]) -> Union[str, None]:
@@ -166,14 +173,7 @@ def classify(error: BaseException) -> tuple[Union[str, int, None], str]:
     status = _status(error)
     if status is not None:
         return status, detail
-    # Only exceptions of clients and of the system are read: what a program raises itself may have any cause.
-    if not _wraps(error):
-        return None, detail
     failure = _failure(error, set())
     assert failure is None or failure in FAILURES
     return failure, detail
 
-
-def _wraps(error: BaseException) -> bool:
-    """Whether this kind of exception is one of a client's or the system's."""
-    return isinstance(error, OSError) or any(_root(kind) in _NAMES for kind in type(error).__mro__[:-3])
