@@ -50,9 +50,10 @@ class Refused(Error):
         retry_after: Union[float, None],
         reply: LocalReply,
         host: Union[Host, None] = None,
+        detail: str = "",
     ) -> None:
         what = f"{refusal} ({resource})" if resource else refusal
-        super().__init__(f"{what}: {reply.status} {reply.flags}")
+        super().__init__(f"{what}: {reply.status} {reply.flags}" + (f"; {detail}" if detail else ""))
         self.refusal = refusal
         self.resource = resource
         self.retry_after = retry_after

@@ -158,10 +158,7 @@ impl Attempt {
     fn fail_with(&self, py: Python<'_>, kind: u8, detail: &str) -> PyResult<Py<Verdict>> {
         let end = detail.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 256).last();
         let outcome = Outcome { detail: &detail[..end.unwrap_or(0)], ..Outcome::failed(kind) };
-        let verdict = raw::with_local(|local| match self.state.load(Relaxed) {
-            ANSWERED => raw::end(local, self.decision.attempt, Some(&outcome), NOW),
-            _ => raw::complete(local, self.decision.attempt, &outcome, NOW),
-        });
+        let verdict = raw::with_local(|local| raw::fail_with(local, self.decision.attempt, &outcome, NOW));
         self.settle(py, verdict, ENDED, true)
     }
 

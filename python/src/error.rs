@@ -51,10 +51,9 @@ pub(crate) fn invalid(py: Python<'_>, sentence: &str) -> PyErr {
     usage(py, Misuse::Invalid, sentence)
 }
 
-/// What an id-level call answered; its sentence is the thread's last one.
+/// What a hot call answered.
 pub(crate) fn misuse(py: Python<'_>, misuse: Misuse) -> PyErr {
-    let sentence = raw::last_error();
-    if sentence.is_empty() { usage(py, misuse, &misuse.to_string()) } else { usage(py, misuse, &sentence) }
+    usage(py, misuse, raw::sentence(misuse))
 }
 
 /// What a cold call answered.
@@ -93,11 +92,12 @@ pub(crate) fn refused<'py>(
     decision: &raw::Decision,
     reply: &Bound<'py, PyAny>,
     host: Option<Bound<'py, PyAny>>,
+    detail: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let refusal = crate::values::named(&raw::refusal::NAMES, decision.refusal);
     let resource = Some(raw::resource::name(decision.resource)).filter(|name| !name.is_empty());
     let retry_after = crate::values::seconds(decision.wait).filter(|after| *after > 0.0);
-    class(py, "Refused")?.call1((refusal, resource, retry_after, reply, host))
+    class(py, "Refused")?.call1((refusal, resource, retry_after, reply, host, detail))
 }
 
 /// `UnreportedWarning` at the caller's line.

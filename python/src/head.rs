@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
 /// A target that no document names: the engine answers `no_cluster`.
-pub(crate) const UNKNOWN: u32 = u32::MAX;
+pub(crate) const UNKNOWN: u32 = raw::NO_SUCH_TARGET;
 
 /// A head that owns its text.
 pub(crate) struct OwnedHead {
@@ -17,6 +17,8 @@ pub(crate) struct OwnedHead {
     pub(crate) tried: String,
     pub(crate) scheme: String,
     pub(crate) path: String,
+    /// Why `target` is unknown, with the nearest name.
+    pub(crate) missing: String,
     bits: u32,
     want: u32,
     priority: i8,
@@ -42,6 +44,7 @@ impl OwnedHead {
             tried: text(),
             scheme: text(),
             path: text(),
+            missing: if target == UNKNOWN { raw::last_error() } else { text() },
             bits: 0,
             want: 1,
             priority: -1,
@@ -88,7 +91,12 @@ impl OwnedHead {
             "route" if self.target != 0 => {
                 return Err(invalid(py, "both a cluster and a route are named; name one of them"));
             }
-            "route" => self.target = engine.target_of(py, &format!("route:{}", text(value, name)?)),
+            "route" => {
+                self.target = engine.target_of(&format!("route:{}", text(value, name)?));
+                if self.target == UNKNOWN {
+                    self.missing = raw::last_error();
+                }
+            }
             "source" => self.source = text(value, name)?.into(),
             "local" => self.local = text(value, name)?.into(),
             "key" => self.key = Some(octets(value, name)?.into_owned()),

@@ -135,7 +135,7 @@ impl Request {
             kind::GO => Attempt::object(engine, &decision, Origin::Request(slf.clone().unbind(), looped)).map(Step::Go),
             kind::WAIT => Ok(Step::Wait(Wait::new(&decision))),
             _ => {
-                let (value, reply) = engine.get().refusal(py, &decision)?;
+                let (value, reply) = engine.get().refusal(py, &decision, &request.head.missing)?;
                 let _ = request.reply.set(py, reply);
                 waiters::wake_request(py, request.id());
                 Ok(Step::Refused(value.unbind()))

@@ -56,6 +56,14 @@ pub(crate) fn wake_request(py: Python<'_>, request: u64) {
     }
 }
 
+/// Tells everybody: a manual clock has moved.
+pub(crate) fn wake_all(py: Python<'_>) {
+    let all: Vec<u64> = waiters().keys().copied().collect();
+    for request in all {
+        wake_request(py, request);
+    }
+}
+
 /// Tells everybody whom the engine has handed a turn.
 #[cold]
 pub(crate) fn wake(py: Python<'_>, engine: u64) {

@@ -87,11 +87,11 @@ def jump(monkeypatch: pytest.MonkeyPatch) -> Callable[[nexthop.Engine], list[flo
 
 
 def gauge(mesh: nexthop.Engine, name: str, of: str = "web") -> int:
-    return int(mesh.stats()["gauges"].get(f"cluster.{of}.{name}", 0))
+    return int(mesh.stats().get(f"cluster.{of}.{name}", 0))
 
 
 def counter(mesh: nexthop.Engine, name: str, of: str = "web") -> int:
-    return int(mesh.stats()["counters"].get(f"cluster.{of}.{name}", 0))
+    return int(mesh.stats().get(f"cluster.{of}.{name}", 0))
 
 
 def idle(mesh: nexthop.Engine, of: str = "web") -> bool:

@@ -163,7 +163,9 @@ impl Engine {
     /// Moves a manual clock.
     fn advance(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         let ns = args::seconds(seconds, "seconds")?;
-        raw::advance(self.id, ns).map_err(|error| cold(py, &error))
+        raw::advance(self.id, ns).map_err(|error| cold(py, &error))?;
+        crate::waiters::wake_all(py);
+        Ok(())
     }
 
     /// Counts applied updates.
@@ -222,10 +224,13 @@ impl Engine {
             kind::WAIT => {
                 let head = place.unwrap_or_else(|| Arc::new(OwnedHead::new(target)));
                 let request = Request::begun(slf.clone().unbind(), head, decision.request);
-                let wait = wait.map(|wait| crate::args::seconds(wait, "wait")).transpose()?;
+                let wait = wait.map(|wait| args::seconds(wait, "wait")).transpose()?;
                 Step::Wait(crate::values::Wait::new(&decision)).wait_for_host(&Bound::new(py, request)?, wait, false)
             }
-            _ => Err(PyErr::from_value(engine.refusal(py, &decision)?.0)),
+            _ => {
+                let detail = place.as_ref().map_or("", |head| head.missing.as_str());
+                Err(PyErr::from_value(engine.refusal(py, &decision, detail)?.0))
+            }
         }
     }
 
@@ -234,7 +239,7 @@ impl Engine {
         let py = slf.py();
         let target = slf.get().target(cluster)?;
         if target == head::UNKNOWN {
-            return Err(misuse(py, raw::Misuse::NotFound));
+            return Err(error::usage(py, raw::Misuse::NotFound, &raw::last_error()));
         }
         Ok(Picker::new(slf.clone().unbind(), target))
     }

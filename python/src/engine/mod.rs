@@ -5,15 +5,12 @@ mod documents;
 mod methods;
 pub(crate) mod texts;
 
-use crate::attempt::{Attempt, Origin};
-use crate::error::{self, misuse};
-use crate::head::{self, OwnedHead};
+use crate::error;
+use crate::head;
 use crate::host::Host;
-use crate::picker::Picker;
-use crate::request::{Request, Step};
 use crate::values::LocalReply;
 use crate::waiters;
-use nexthop::raw::{self, Decision, NOW, bits, kind};
+use nexthop::raw::{self, Decision, bits};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -52,7 +49,7 @@ impl Engine {
         if let Some(number) = self.targets.bind(py).get_item(name)? {
             return number.extract();
         }
-        let number = self.target_of(py, crate::args::text(name, "a name")?);
+        let number = self.target_of(crate::args::text(name, "a name")?);
         if number != head::UNKNOWN {
             self.targets.bind(py).set_item(name, number)?;
         }
@@ -60,7 +57,7 @@ impl Engine {
     }
 
     /// The same for text.
-    pub(crate) fn target_of(&self, _py: Python<'_>, name: &str) -> u32 {
+    pub(crate) fn target_of(&self, name: &str) -> u32 {
         raw::resolve(self.id, name).unwrap_or(head::UNKNOWN)
     }
 
@@ -133,6 +130,7 @@ impl Engine {
         &self,
         py: Python<'py>,
         decision: &Decision,
+        detail: &str,
     ) -> PyResult<(Bound<'py, PyAny>, Py<LocalReply>)> {
         let reply = match raw::reply(decision.request) {
             Ok(Some(reply)) => LocalReply::new(reply),
@@ -143,7 +141,7 @@ impl Engine {
             0 => None,
             version => self.host(py, decision.host, version).ok().map(|host| host.into_bound(py).into_any()),
         };
-        let value = error::refused(py, decision, reply.bind(py).as_any(), host)?;
+        let value = error::refused(py, decision, reply.bind(py).as_any(), host, detail)?;
         Ok((value, reply))
     }
 }
