@@ -26,11 +26,7 @@ from ._nexthop import (
 from ._types import Head, Headers, HostFields, Options
 
 if hasattr(_os, "register_at_fork"):
-    _os.register_at_fork(
-        before=_nexthop._before_fork,
-        after_in_parent=_nexthop._after_fork_in_parent,
-        after_in_child=_nexthop._after_fork_in_child,
-    )
+    _os.register_at_fork(after_in_child=_nexthop._after_fork_in_child)
 
 __all__ = [
     "UNAVAILABLE",

@@ -7,6 +7,7 @@ mod args;
 mod attempt;
 mod engine;
 mod error;
+mod fork;
 mod head;
 mod headers;
 mod host;
@@ -21,22 +22,6 @@ use pyo3::prelude::*;
 /// Costs one call; what benches measure against.
 #[pyfunction]
 fn _empty() {}
-
-#[pyfunction]
-fn _before_fork() {
-    raw::before_fork();
-}
-
-#[pyfunction]
-fn _after_fork_in_parent() {
-    raw::after_fork_in_parent();
-}
-
-#[pyfunction]
-fn _after_fork_in_child() {
-    waiters::clear();
-    raw::after_fork_in_child();
-}
 
 #[pymodule(gil_used = false)]
 mod _nexthop {
@@ -53,10 +38,11 @@ mod _nexthop {
     };
 
     #[pymodule_export]
-    use super::{_after_fork_in_child, _after_fork_in_parent, _before_fork, _empty};
+    use crate::{_empty, fork::_after_fork_in_child};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        fork::install();
         module.add("UNAVAILABLE", LocalReply::unavailable())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let failures: Vec<&str> = raw::failure::NAMES[1..].to_vec();

@@ -4,6 +4,7 @@ use super::{Engine, changes, documents, texts};
 use crate::args::{self, text};
 use crate::attempt::{Attempt, Origin};
 use crate::error::{self, cold, misuse};
+use crate::fork::detached;
 use crate::head::{self, OwnedHead};
 use crate::picker::Picker;
 use crate::request::{Request, Step};
@@ -16,18 +17,18 @@ use std::sync::Arc;
 
 impl Engine {
     fn made(py: Python<'_>, options: &Options, documents: &[Document<'_>]) -> PyResult<Self> {
-        let id = py.detach(|| raw::engine_new(options, documents)).map_err(|error| cold(py, &error))?;
+        let id = detached(py, || raw::engine_new(options, documents)).map_err(|error| cold(py, &error))?;
         Ok(Self::with_id(py, id))
     }
 
     fn replace<'py>(&self, py: Python<'py>, documents: &[Document<'_>]) -> PyResult<Bound<'py, PyAny>> {
-        py.detach(|| raw::update(self.id, documents)).map_err(|error| cold(py, &error))?;
+        detached(py, || raw::update(self.id, documents)).map_err(|error| cold(py, &error))?;
         crate::waiters::wake(py, self.id);
         texts::json(py, self.id, 4, "")
     }
 
     fn change(&self, py: Python<'_>, cluster: &str, changes: &[HostChange<'_>]) -> PyResult<u64> {
-        let epoch = py.detach(|| raw::apply(self.id, cluster, changes)).map_err(|error| cold(py, &error))?;
+        let epoch = detached(py, || raw::apply(self.id, cluster, changes)).map_err(|error| cold(py, &error))?;
         crate::waiters::wake(py, self.id);
         Ok(epoch)
     }
@@ -83,7 +84,7 @@ impl Engine {
 
     /// Reads the engine's files again where they changed; whether anything was swapped. Bad content is an event.
     fn reload(&self, py: Python<'_>) -> PyResult<bool> {
-        let (swapped, _) = py.detach(|| raw::reload(self.id)).map_err(|error| cold(py, &error))?;
+        let (swapped, _) = detached(py, || raw::reload(self.id)).map_err(|error| cold(py, &error))?;
         crate::waiters::wake(py, self.id);
         Ok(swapped)
     }
@@ -154,7 +155,7 @@ impl Engine {
 
     /// Runs due maintenance; seconds until it is due again, `None` when nothing is.
     fn maintain(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        let bits = py.detach(|| raw::maintain(self.id, NOW)).map_err(|error| cold(py, &error))?;
+        let bits = detached(py, || raw::maintain(self.id, NOW)).map_err(|error| cold(py, &error))?;
         self.heed(py, bits);
         let due = raw::poll_deadline(self.id, NOW).map_err(|error| cold(py, &error))?;
         Ok(crate::values::seconds(due))
@@ -246,7 +247,7 @@ impl Engine {
 
     /// Ends the engine: every request and attempt of it is over.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        match py.detach(|| raw::engine_free(self.id)) {
+        match detached(py, || raw::engine_free(self.id)) {
             Ok(()) | Err(raw::Error::Misuse(raw::Misuse::Closed, _)) => Ok(()),
             Err(error) => Err(cold(py, &error)),
         }

@@ -1,6 +1,7 @@
 //! Texts of the engine, parsed.
 
 use crate::error::{self, cold};
+use crate::fork::detached;
 use nexthop::raw;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,7 +13,7 @@ pub(crate) fn json<'py>(py: Python<'py>, engine: u64, what: u32, arg: &str) -> P
 }
 
 pub(super) fn read(py: Python<'_>, engine: u64, what: u32, arg: &str) -> PyResult<String> {
-    py.detach(|| raw::text(engine, what, arg)).map_err(|error| cold(py, &error))
+    detached(py, || raw::text(engine, what, arg)).map_err(|error| cold(py, &error))
 }
 
 pub(super) fn loads<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
