@@ -227,7 +227,6 @@ impl Core {
             clusters: &mut worker.clusters,
             free: &mut worker.free,
             now,
-            signals: 0,
         }
     }
 
@@ -242,6 +241,20 @@ impl Core {
         out: &mut Decision,
     ) -> Result<(), Misuse> {
         self.enter(worker, now).begin(head, stateless, out)
+    }
+
+    /// A stateless attempt without a head: `number` is its attempt number, `key` replaces the hash policies.
+    #[inline]
+    pub fn pick(
+        &self,
+        worker: &mut Worker,
+        target: u32,
+        number: u32,
+        key: Option<&[u8]>,
+        now: Time,
+        out: &mut Decision,
+    ) -> Result<(), Misuse> {
+        self.enter(worker, now).pick_one(target, number, key, out)
     }
 
     /// The next attempt, or: is it my turn?
@@ -471,7 +484,7 @@ impl Core {
 
     /// In a forked child: no request, permit, waiter or event of the parent is left; documents, hosts and
     /// ejections stay.
-    pub fn after_fork(&self) {
+    pub fn after_fork(&self, process: u32) {
         self.ready.clear();
         self.events.clear();
         let mut lost = Vec::new();
@@ -496,7 +509,8 @@ impl Core {
             }
         }
         drop(master);
-        self.workers.fetch_add(1 << 32, AcqRel);
+        // Sisters of one parent must not choose in step.
+        self.workers.fetch_add(u64::from(process) << 32, AcqRel);
     }
 }
 
