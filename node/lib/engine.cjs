@@ -302,7 +302,6 @@ class Engine {
       }
     }
     binding.leave();
-    binding.shut();
     binding.moved();
   }
 

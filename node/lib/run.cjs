@@ -13,7 +13,7 @@ async function start(attempt, send, settled) {
     if (attempt._state !== ENDED && !attempt._handed) attempt.complete(0);
   } catch (error) {
     try {
-      outcome.failed = attempt._caught(error) === undefined && attempt._more?.lost !== true && attempt.verdict?.action === 'forward';
+      attempt._caught(error);
     } catch (thrown) {
       outcome.failed = true;
       outcome.error = thrown;
