@@ -17,6 +17,7 @@ const ENDED = 2;
 const HEADERS = 0;
 const COMPLETE = 1;
 const END = 2;
+const FAIL = 3;
 
 const HAS_HEADERS = 16 << 16;
 const REWRITE = 4096 << 16;
@@ -194,7 +195,7 @@ class Attempt {
   }
 
   _fail(number, detail) {
-    this._report(this._state === ANSWERED ? END : COMPLETE, 0, number, undefined, undefined, detail);
+    this._report(FAIL, 0, number, undefined, undefined, detail);
     const verdict = this._judge(ENDED);
     if (verdict.action === 'forward') this._request?._failed();
     return verdict;

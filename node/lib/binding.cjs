@@ -7,9 +7,8 @@ const text = require('./text.cjs');
 const mailbox = require('./mailbox.cjs');
 const { cold, hotError } = require('./errors.cjs');
 const { RealClock, ManualClock } = require('./clock.cjs');
-const { Verdict, Host } = require('./values.cjs');
+const { tables, Verdict, Host } = require('./values.cjs');
 const { Wanted } = require('./headers.cjs');
-const { UNKNOWN } = require('./head.cjs');
 
 const WAKE = 1;
 const WANT_CHANGED = 8;
@@ -66,7 +65,7 @@ class Binding {
 
   resolve(name) {
     const target = cold(native.resolve, this.id, name);
-    if (target === 0) return UNKNOWN;
+    if (target === 0) return tables.noSuchTarget | 0; // the engine refuses it
     this.targets.set(name, target | 0);
     return target | 0;
   }

@@ -10,8 +10,6 @@ const BODIES = { none: 0, replayable: 1, once: 2, streaming: 3 };
 const PRIORITIES = { default: 0, high: 1 };
 const INTERNAL = 1;
 const EXPLAIN = 2;
-// A name that no document has: the engine answers with its refusal.
-const UNKNOWN = -1;
 
 const TEXTS = ['method', 'scheme', 'authority', 'path', 'source', 'local', 'overrideHost', 'route', 'cluster'];
 const KEYS = new Set([
@@ -138,4 +136,4 @@ function writeTimeout(timeout) {
 /** The head of `request("cluster")`: nothing to check, nothing else to write. */
 const PLAIN = new Head({});
 
-module.exports = { Head, PLAIN, UNKNOWN };
+module.exports = { Head, PLAIN };

@@ -94,7 +94,7 @@ function milliseconds(low, high) {
 class Host {
   constructor(list) {
     [, this.address, this.port, this.hostname, this.cluster, this.weight, this.zone, this.secure] = list;
-    this.metadata = list[8] === '' ? EMPTY : deepFreeze(JSON.parse(list[8])['envoy.lb'] ?? {});
+    this.metadata = list[8] === '{}' ? EMPTY : deepFreeze(JSON.parse(list[8]));
     Object.freeze(this);
   }
 }

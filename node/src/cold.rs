@@ -242,7 +242,7 @@ cold! {
             values::number(env, f64::from(info.weight))?,
             values::string(env, &info.locality.zone)?,
             values::boolean(env, info.secure)?,
-            values::string(env, &raw::metadata_json(&info.metadata))?,
+            values::string(env, &raw::metadata_json(&info))?,
         ];
         values::array(env, &items)
     }
@@ -342,7 +342,7 @@ cold! {
 }
 
 cold! {
-    /// Names by number: failures, reasons, refusals, waits, flags, resources.
+    /// Names by number: failures, reasons, refusals, waits, flags, resources; and the target of unknown names.
     tables, |env, []| {
         let resources: Vec<&str> = (0..=u8::MAX).map(raw::resource::name).collect();
         let used = resources.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1);
@@ -360,6 +360,7 @@ cold! {
                 list.iter().map(|text| values::string(env, text)).collect::<Result<_, _>>()?;
             values::set(env, object, name, values::array(env, &items)?)?;
         }
+        values::set(env, object, c"noSuchTarget", values::number(env, f64::from(raw::NO_SUCH_TARGET))?)?;
         Ok(object)
     }
 }

@@ -126,14 +126,15 @@ judged! {
 }
 
 judged! {
-    /// Words: attempt (2), what (0 headers, 1 complete, 2 end), status | failure << 16 | grpc status << 24, bits,
+    /// Words: attempt (2), what (0 headers, 1 complete, 2 end, 3 fail), status | failure << 16 | grpc status << 24, bits,
     /// length of the header block, length of the detail. Text array: latency (2), bytes (2), then both texts.
     report, |bound| outcome(bound).map_or_else(Verdict::from, |outcome| {
         let (local, id) = (bound.local(), bound.id());
         match bound.word(2) {
             0 => raw::headers(local, id, &outcome, NOW),
             1 => raw::complete(local, id, &outcome, NOW),
-            _ => raw::end(local, id, Some(&outcome), NOW),
+            2 => raw::end(local, id, Some(&outcome), NOW),
+            _ => raw::fail_with(local, id, &outcome, NOW),
         }
     })
 }
