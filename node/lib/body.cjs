@@ -7,7 +7,7 @@ const { FAILURES } = require('./values.cjs');
 
 function broke(attempt, error) {
   if (attempt._state === 2) return;
-  if (attempt._more.timedOut) return void attempt._fail(FAILURES.get('timeout'), failures.detail(error));
+  if (attempt._more?.timedOut) return void attempt._fail(FAILURES.get('timeout'), failures.detail(error));
   const number = failures.classify(error) || FAILURES.get('remote_reset');
   attempt._fail(number, failures.detail(error));
 }

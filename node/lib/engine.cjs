@@ -182,7 +182,9 @@ class Engine {
   }
 
   setHosts(cluster, hosts) {
-    return this.#apply(cluster, changes(hosts, SET));
+    const list = changes(hosts, SET);
+    // A list of no changes changes nothing; an assignment without endpoints removes all.
+    return list.length === 0 ? this.applyEndpoints(cluster, JSON.stringify({ cluster_name: cluster })) : this.#apply(cluster, list);
   }
 
   apply(cluster, list) {

@@ -35,7 +35,9 @@ test('a second report says ended, a second release is nothing', () => {
   attempt.end();
   attempt.cancel();
   attempt[Symbol.dispose]();
-  code(() => mesh.chooseHost('web').end(), 'ERR_NEXTHOP_STATE');
+  const open = mesh.chooseHost('web');
+  code(() => open.end(), 'ERR_NEXTHOP_STATE');
+  open.cancel();
 });
 
 test('one attempt at a time', () => {
@@ -164,10 +166,11 @@ test('oversized strings', () => {
   limit(() => mesh.request({ path: '/', authority: '€'.repeat(30_000) }).tryChooseHost());
   limit(() => mesh.request({ path: `/${'x'.repeat(40_000)}`, authority: 'x'.repeat(40_000) }).tryChooseHost());
   limit(() => mesh.request({ path: '/', metadata: { a: long } }).tryChooseHost());
-  const attempt = mesh.request({ path: '/', authority: 'x'.repeat(60_000) }).tryChooseHost();
-  attempt.fail('local_reset', long);
-  const wide = mesh.request({ path: '/' }).tryChooseHost();
-  wide.fail('local_reset', '你'.repeat(500));
+  for (const detail of [long, '你'.repeat(500), `${'x'.repeat(255)}€`]) {
+    const call = mesh.request({ path: '/', authority: 'x'.repeat(60_000) });
+    call.tryChooseHost().fail('local_reset', detail);
+    call.close();
+  }
   assert.equal(mesh.tryChooseHost(long).refusal, 'no_cluster');
   assert.deepEqual(idle(mesh), []);
 });
