@@ -65,6 +65,14 @@ class ScriptedRequest {
   }
 }
 
+/** The first try's hedge time is over: the second begins. */
+async function hedged(request) {
+  await turn();
+  assert.deepEqual(request.pauses, [0]);
+  request.poke();
+  await turn();
+}
+
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const deferred = () => Promise.withResolvers?.() ?? (() => {
   const all = {};
@@ -98,11 +106,11 @@ test('a discarded answer leaves the field to the other attempt', async () => {
   const first = deferred();
   const second = deferred();
   const work = run(request, (attempt) => (attempt.number === 1 ? first : second).promise);
-  await turn();
+  await hedged(request);
   attempts[1].report(DISCARD);
   second.resolve('second');
   await turn();
-  assert.deepEqual(request.pauses, [Infinity, Infinity]);
+  assert.deepEqual(request.pauses, [0, Infinity, Infinity]);
   attempts[0].report(FORWARD);
   first.resolve('first');
   assert.equal(await work, 'first');
@@ -113,11 +121,11 @@ test('a retry while another is in flight asks at once and waits as told', async 
   const request = new ScriptedRequest([attempts[0], attempts[1], { kind: 'wait', reason: 'backoff', ms: 20 }, attempts[2]]);
   const results = [deferred(), deferred(), deferred()];
   const work = run(request, (attempt) => results[attempt.number - 1].promise);
-  await turn();
+  await hedged(request);
   attempts[0].report(RETRY);
   results[0].reject(new Error('first'));
   await turn();
-  assert.deepEqual(request.pauses, [Infinity, 20]);
+  assert.deepEqual(request.pauses, [0, Infinity, 20]);
   request.poke();
   await turn();
   attempts[2].report(FORWARD);
@@ -131,7 +139,7 @@ test('a lost attempt neither fails nor answers the request', async () => {
   const first = deferred();
   const second = deferred();
   const work = run(request, (attempt) => (attempt.number === 1 ? first : second).promise);
-  await turn();
+  await hedged(request);
   attempts[0]._state = ENDED;
   attempts[0]._more.lost = true;
   first.reject(new Error('aborted'));
@@ -143,7 +151,9 @@ test('a lost attempt neither fails nor answers the request', async () => {
 
 test('a refusal ends it though another attempt is in flight; a failure of the last one too', async () => {
   const refused = new ScriptedRequest([new ScriptedAttempt(1, 0), { kind: 'refusal', refusal: 'overflow' }]);
-  await assert.rejects(run(refused, () => new Promise(() => {})), /refused/);
+  const work = assert.rejects(run(refused, () => new Promise(() => {})), /refused/);
+  await hedged(refused);
+  await work;
   assert.equal(refused.closed, 1);
   const failed = new ScriptedRequest([new ScriptedAttempt(1, Infinity)]);
   await assert.rejects(run(failed, async () => {
