@@ -122,11 +122,7 @@ export declare class Engine implements Disposable {
   /** Numbers under Envoy's names. */
   stats(): Record<string, unknown>;
   prometheus(): string;
-  /** Policies in force, in Envoy's form; of one cluster or of all. */
-  effective(name?: string): unknown;
   loadReport(): LoadReport;
-  /** What would be decided for this head, and why; decides and counts nothing. */
-  explain(head: Head | string): unknown;
   /** Drains the events, oldest first. */
   events(): Array<Record<string, unknown>>;
   readonly info: { readonly epoch: number; readonly liveRequests: number; readonly seed: bigint };

@@ -77,11 +77,12 @@ class Binding {
       const host = chunk.hosts[slot & 1023];
       if (host !== undefined) return host;
     }
-    return this.fetchHost(slot, version);
+    return this.fetchHost(slot);
   }
 
-  fetchHost(slot, version) {
-    const list = cold(native.host, this.id, slot >>> 0, version >>> 0);
+  /** Whatever version is there by now: the open attempt pins the slot, so it is the same host. */
+  fetchHost(slot) {
+    const list = cold(native.host, this.id, slot >>> 0, 0);
     const at = slot >>> 10;
     while (this.chunks.length <= at) this.chunks.push(undefined);
     const chunk = (this.chunks[at] ??= { versions: new Int32Array(CHUNK), hosts: new Array(CHUNK).fill(undefined) });

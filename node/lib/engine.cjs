@@ -23,9 +23,7 @@ const WAIT = 2;
 // What `text` prints.
 const STATS = 1;
 const PROMETHEUS = 2;
-const EFFECTIVE = 3;
 const LOAD_REPORT = 4;
-const EXPLAIN = 8;
 const HOSTS = 10;
 
 const constructing = Symbol('engine');
@@ -216,14 +214,8 @@ class Engine {
   prometheus() {
     return this.#text(PROMETHEUS, '');
   }
-  effective(name = '') {
-    return JSON.parse(this.#text(EFFECTIVE, check.string('name', name)));
-  }
   loadReport() {
     return JSON.parse(this.#text(LOAD_REPORT, ''));
-  }
-  explain(head) {
-    return JSON.parse(this.#text(EXPLAIN, new Head(typeof head === 'string' ? { cluster: head } : head).json()));
   }
   #text(what, argument) {
     return cold(native.text, this.#binding.id, what, argument);

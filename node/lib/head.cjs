@@ -91,33 +91,10 @@ class Head {
     at += numbers[22] = headers.write(found, at);
     numbers[23] = this.key === undefined ? -1 : text.raw(at, this.key, 'key');
   }
-
-  /** As `explain` takes it: fields of the head in snake_case. */
-  json() {
-    return JSON.stringify({
-      cluster: this.cluster, route: this.route, method: this.method, scheme: this.scheme, authority: this.authority,
-      path: this.path, source: this.source, local: this.local, override_host: this.overrideHost,
-      headers: this.headers === undefined ? undefined : flat(this.headers),
-      key: this.key === undefined ? undefined : Buffer.from(this.key).toString(),
-      metadata: this.metadata === '' ? undefined : JSON.parse(this.metadata),
-      filter_metadata: this.filterMetadata === '' ? undefined : JSON.parse(this.filterMetadata),
-      internal: (this.bits & INTERNAL) !== 0 || undefined,
-      priority: this.priority < 0 ? undefined : this.priority,
-      body: this.body || undefined,
-      number: this.number || undefined,
-      tried: this.tried === '' ? undefined : this.tried.split(','),
-      timeout: Number.isFinite(this.timeout) ? this.timeout / 1000 : undefined,
-    });
-  }
 }
 
 function utf8(at, value, what) {
   return value === undefined || value === '' ? 0 : text.utf8(at, value, what);
-}
-
-function flat(given) {
-  const list = typeof given[Symbol.iterator] === 'function' ? [...given] : Object.entries(given);
-  return list.flatMap(([name, value]) => (value === undefined ? [] : [value].flat().map((one) => [name, String(one)])));
 }
 
 function writeTimeout(timeout) {

@@ -44,7 +44,10 @@ pub(crate) struct Bound {
 impl Bound {
     /// The engine block of this thread.
     #[inline]
-    #[expect(clippy::mut_from_ref, reason = "only this thread reaches it, and no bound function runs another")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "only this thread reaches it, and no bound function runs another"
+    )]
     pub(crate) fn local(&self) -> &mut Local {
         // SAFETY: it lies in the environment's instance data, which outlives every callback; callbacks of one
         // environment never overlap and none of them calls back into JavaScript.

@@ -1,7 +1,7 @@
-//! Plain functions: engines, documents, texts, and what is asked about hosts, requests and attempts.
+//! Plain functions: engines, documents, texts, time.
 
-use crate::values::{self, Thrown};
-use crate::{Callback, engines, guarded};
+use crate::values::{self, Thrown, plain};
+use crate::{Callback, engines};
 use napi_sys as sys;
 use nexthop::raw::{self, Document, HostChange, Options};
 use serde::Deserialize;
@@ -9,9 +9,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
-type Answer = Result<sys::napi_value, Thrown>;
-
-/// Adds all of them to the module.
+/// Adds them to the module.
 pub(crate) fn export(env: sys::napi_env, exports: sys::napi_value) -> Result<(), Thrown> {
     const FUNCTIONS: &[(&CStr, Callback)] = &[
         (c"engineNew", engine_new),
@@ -23,33 +21,12 @@ pub(crate) fn export(env: sys::napi_env, exports: sys::napi_value) -> Result<(),
         (c"resolve", resolve),
         (c"text", text),
         (c"pollEvent", poll_event),
-        (c"host", host),
-        (c"want", want),
-        (c"extraHeaders", extra_headers),
-        (c"requestInfo", request_info),
-        (c"reply", reply),
         (c"maintain", maintain),
         (c"advance", advance),
         (c"now", now),
-        (c"lastError", last_error),
-        (c"tables", tables),
     ];
     FUNCTIONS.iter().try_for_each(|(name, callback)| values::export(env, exports, name, *callback))?;
     values::set(env, exports, c"abi", values::number(env, f64::from(raw::ABI))?)
-}
-
-/// A callback with so many arguments.
-macro_rules! cold {
-    ($(#[$doc:meta])* $name:ident, |$env:ident, $arguments:pat_param| $body:expr) => {
-        $(#[$doc])*
-        unsafe extern "C" fn $name(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-            guarded(env, || -> Answer {
-                let $env = env;
-                let $arguments = values::arguments($env, info)?;
-                $body
-            })
-        }
-    };
 }
 
 /// A document as it arrived: kind, dialect, name, text.
@@ -81,7 +58,7 @@ fn nanoseconds(env: sys::napi_env, value: sys::napi_value) -> Result<u64, Thrown
     Ok((values::get_f64(env, value)? * 1e6) as u64)
 }
 
-cold! {
+plain! {
     /// `(documents, workers, seed, lease ms, events, clock, draws: BigUint64Array | undefined) -> bigint`
     engine_new, |env, [documents, workers, seed, lease, events, clock, draws]| {
         let owned = Owned::all(env, documents)?;
@@ -108,7 +85,7 @@ cold! {
     }
 }
 
-cold! {
+plain! {
     /// `(engine)`: closed for every thread.
     engine_close, |env, [engine]| {
         engines::close(values::get_u64(env, engine)?)?;
@@ -116,7 +93,7 @@ cold! {
     }
 }
 
-cold! {
+plain! {
     /// `(engine) -> [epoch, live requests, seed]`
     engine_info, |env, [engine]| {
         let info = raw::engine_info(values::get_u64(env, engine)?)?;
@@ -129,7 +106,7 @@ cold! {
     }
 }
 
-cold! {
+plain! {
     /// `(engine, documents) -> epoch`
     update, |env, [engine, documents]| {
         let owned = Owned::all(env, documents)?;
@@ -138,7 +115,7 @@ cold! {
     }
 }
 
-cold! {
+plain! {
     /// `(engine) -> swapped`
     reload, |env, [engine]| {
         let (swapped, _) = raw::reload(values::get_u64(env, engine)?)?;
@@ -170,7 +147,7 @@ struct Change<'a> {
     metadata: Cow<'a, str>,
 }
 
-cold! {
+plain! {
     /// `(engine, cluster, JSON list of changes) -> epoch`
     apply, |env, [engine, cluster, changes]| {
         let json = values::get_string(env, changes)?;
@@ -197,7 +174,7 @@ cold! {
     }
 }
 
-cold! {
+plain! {
     /// `(engine, name) -> target`, 0 when there is none of that name.
     resolve, |env, [engine, name]| {
         let name = values::get_string(env, name)?;
@@ -209,7 +186,7 @@ cold! {
     }
 }
 
-cold! {
+plain! {
     /// `(engine, what, argument) -> string`
     text, |env, [engine, what, argument]| {
         let argument = values::get_string(env, argument)?;
@@ -218,7 +195,7 @@ cold! {
     }
 }
 
-cold! {
+plain! {
     /// `(engine) -> string | null`
     poll_event, |env, [engine]| {
         match raw::poll_event(values::get_u64(env, engine)?)? {
@@ -228,91 +205,7 @@ cold! {
     }
 }
 
-cold! {
-    /// `(engine, slot, version) -> [version, address, port, hostname, cluster, weight, zone, secure, metadata]`
-    host, |env, [engine, slot, version]| {
-        let (slot, version) = (values::get_u32(env, slot)?, values::get_u32(env, version)?);
-        let (version, info) = raw::host(values::get_u64(env, engine)?, slot, version)?;
-        let items = [
-            values::number(env, f64::from(version))?,
-            values::string(env, &info.address)?,
-            values::number(env, f64::from(info.port))?,
-            values::string(env, &info.hostname)?,
-            values::string(env, &info.cluster)?,
-            values::number(env, f64::from(info.weight))?,
-            values::string(env, &info.locality.zone)?,
-            values::boolean(env, info.secure)?,
-            values::string(env, &raw::metadata_json(&info))?,
-        ];
-        values::array(env, &items)
-    }
-}
-
-cold! {
-    /// `(engine, set) -> [number, ...names]`
-    want, |env, [engine, set]| {
-        let (number, names) = raw::want(values::get_u64(env, engine)?, values::get_u32(env, set)?)?;
-        let mut items = vec![values::number(env, f64::from(number))?];
-        for name in names.iter() {
-            items.push(values::string(env, name)?);
-        }
-        values::array(env, &items)
-    }
-}
-
-/// Two halves of an id.
-fn id(env: sys::napi_env, low: sys::napi_value, high: sys::napi_value) -> Result<u64, Thrown> {
-    Ok(u64::from(values::get_u32(env, low)?) | u64::from(values::get_u32(env, high)?) << 32)
-}
-
-cold! {
-    /// `(low, high) -> [name, value | null, ...]` of an attempt or request.
-    extra_headers, |env, [low, high]| {
-        let mut items = Vec::new();
-        for (name, value) in raw::extra_headers(id(env, low, high)?)? {
-            items.push(values::string(env, &name)?);
-            items.push(match value {
-                Some(value) => values::string(env, &value)?,
-                None => values::null(env)?,
-            });
-        }
-        values::array(env, &items)
-    }
-}
-
-cold! {
-    /// `(low, high) -> [cluster, route, timeout ms, idle timeout ms]`
-    request_info, |env, [low, high]| {
-        let info = raw::request_info(id(env, low, high)?)?;
-        let items = [
-            values::string(env, &info.cluster)?,
-            values::string(env, &info.route)?,
-            values::milliseconds(env, info.timeout)?,
-            values::milliseconds(env, info.idle_timeout)?,
-        ];
-        values::array(env, &items)
-    }
-}
-
-cold! {
-    /// `(low, high) -> [status, flags, details, body, name, value, ...] | null`
-    reply, |env, [low, high]| {
-        let Some(reply) = raw::reply(id(env, low, high)?)? else { return values::null(env) };
-        let mut items = vec![
-            values::number(env, f64::from(reply.status))?,
-            values::number(env, f64::from(reply.flags))?,
-            values::string(env, &reply.details)?,
-            values::string(env, &reply.body)?,
-        ];
-        for (name, value) in &reply.headers {
-            items.push(values::string(env, name)?);
-            items.push(values::string(env, value)?);
-        }
-        values::array(env, &items)
-    }
-}
-
-cold! {
+plain! {
     /// `(engine) -> [bits, ms until it is due again]`
     maintain, |env, [engine]| {
         let engine = values::get_u64(env, engine)?;
@@ -323,7 +216,7 @@ cold! {
     }
 }
 
-cold! {
+plain! {
     /// `(engine, ms)`
     advance, |env, [engine, ms]| {
         raw::advance(values::get_u64(env, engine)?, nanoseconds(env, ms)?)?;
@@ -331,36 +224,7 @@ cold! {
     }
 }
 
-cold! {
+plain! {
     /// `(engine) -> ms`
     now, |env, [engine]| values::milliseconds(env, raw::now(values::get_u64(env, engine)?))
-}
-
-cold! {
-    /// The sentence of this thread's last failed hot call.
-    last_error, |env, []| values::string(env, &raw::last_error())
-}
-
-cold! {
-    /// Names by number: failures, reasons, refusals, waits, flags, resources; and the target of unknown names.
-    tables, |env, []| {
-        let resources: Vec<&str> = (0..=u8::MAX).map(raw::resource::name).collect();
-        let used = resources.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1);
-        let object = values::object(env)?;
-        let all: [(&CStr, &[&str]); 6] = [
-            (c"failures", &raw::failure::NAMES),
-            (c"reasons", &raw::reason::NAMES),
-            (c"refusals", &raw::refusal::NAMES),
-            (c"waits", &raw::wait::NAMES),
-            (c"flags", &raw::flags::NAMES),
-            (c"resources", &resources[..used]),
-        ];
-        for (name, list) in all {
-            let items: Vec<sys::napi_value> =
-                list.iter().map(|text| values::string(env, text)).collect::<Result<_, _>>()?;
-            values::set(env, object, name, values::array(env, &items)?)?;
-        }
-        values::set(env, object, c"noSuchTarget", values::number(env, f64::from(raw::NO_SUCH_TARGET))?)?;
-        Ok(object)
-    }
 }

@@ -1,10 +1,11 @@
 //! The addon: `nexthop::raw` as bare Node-API functions.
 //!
 //! No generated glue: a hot function carries its engine in its data pointer, reads its arguments from the words
-//! of a shared array and writes its answer there ([`bound`]); the rest are plain functions ([`cold`]). Statics
+//! of a shared array and writes its answer there ([`bound`]); the rest are plain functions ([`cold`], [`ask`]). Statics
 //! are shared by all threads of the process; what belongs to one thread lives in its environment's instance
 //! data ([`state`]), never in a thread-local, and no function here calls back into JavaScript.
 
+mod ask;
 mod bound;
 mod cold;
 mod engines;
@@ -21,7 +22,10 @@ use std::sync::Once;
 type Callback = unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value;
 
 /// Runs the body of a callback; a panic becomes a thrown error, since unwinding into Node would abort it.
-fn guarded(env: sys::napi_env, body: impl FnOnce() -> Result<sys::napi_value, values::Thrown>) -> sys::napi_value {
+fn guarded(
+    env: sys::napi_env,
+    body: impl FnOnce() -> Result<sys::napi_value, values::Thrown>,
+) -> sys::napi_value {
     let thrown = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value,
         Ok(Err(thrown)) => thrown,
@@ -47,6 +51,7 @@ pub unsafe extern "C" fn napi_register_module_v1(
     guarded(env, || {
         state::install(env)?;
         cold::export(env, exports)?;
+        ask::export(env, exports)?;
         values::export(env, exports, c"bind", bound::bind)?;
         Ok(exports)
     })

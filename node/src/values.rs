@@ -6,6 +6,24 @@ use nexthop::raw;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
+/// What a plain function returns.
+pub(crate) type Answer = Result<sys::napi_value, Thrown>;
+
+/// A callback with so many arguments.
+macro_rules! plain {
+    ($(#[$doc:meta])* $name:ident, |$env:ident, $arguments:pat_param| $body:expr) => {
+        $(#[$doc])*
+        unsafe extern "C" fn $name(env: napi_sys::napi_env, info: napi_sys::napi_callback_info) -> napi_sys::napi_value {
+            $crate::guarded(env, || -> $crate::values::Answer {
+                let $env = env;
+                let $arguments = $crate::values::arguments($env, info)?;
+                $body
+            })
+        }
+    };
+}
+pub(crate) use plain;
+
 /// What a cold function throws: a plain object that the package turns into its error classes.
 pub(crate) struct Thrown {
     status: i32,
@@ -265,10 +283,7 @@ pub(crate) fn is_absent(env: sys::napi_env, value: sys::napi_value) -> Result<bo
 }
 
 /// The elements of an array.
-pub(crate) fn get_array(
-    env: sys::napi_env,
-    value: sys::napi_value,
-) -> Result<Vec<sys::napi_value>, Thrown> {
+pub(crate) fn get_array(env: sys::napi_env, value: sys::napi_value) -> Result<Vec<sys::napi_value>, Thrown> {
     let mut length = 0;
     // SAFETY: as above.
     check(unsafe { sys::napi_get_array_length(env, value, &raw mut length) })

@@ -15,7 +15,7 @@ for await (const attempt of mesh.request({ cluster: 'checkout', path: '/pay', he
 console.log(reply?.status);
 
 export async function gateway(req: IncomingMessage, res: ServerResponse): Promise<void> { // (c)
-  await using call = mesh.request({ method: req.method!, authority: req.headers.host!, path: req.url!, headers: req.headers, body: 'once' });
+  await using call = mesh.request({ method: req.method, authority: req.headers.host, path: req.url, headers: req.headers, body: 'once' });
   try {
     for await (const attempt of call) {
       const up = await attempt.send(() => undici.request(attempt.url(), { method: req.method as undici.Dispatcher.HttpMethod, body: req, signal: attempt.signal }));
