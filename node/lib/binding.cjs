@@ -5,7 +5,7 @@
 const native = require('./native.cjs');
 const text = require('./text.cjs');
 const mailbox = require('./mailbox.cjs');
-const { cold, hotError } = require('./errors.cjs');
+const { cold } = require('./errors.cjs');
 const { RealClock, ManualClock } = require('./clock.cjs');
 const { tables, Verdict, Host } = require('./values.cjs');
 const { Wanted } = require('./headers.cjs');
@@ -34,6 +34,7 @@ class Binding {
     const bound = cold(native.bind, id, this.words, text.bytes, created, alive);
     this.pick = bound.pick;
     this.begin = bound.begin;
+    this.beginTarget = bound.beginTarget;
     this.choose = bound.choose;
     this.completeStatus = bound.completeStatus;
     this.report = bound.report;
@@ -191,11 +192,6 @@ class Binding {
     if (request) this.finish();
     else this.cancel();
     this.signals(words[26] >>> 24);
-  }
-
-  /** Throws what a call without verdict answered with, if it failed. */
-  checked() {
-    if (this.words[30] < 0) throw hotError(this.words[30]);
   }
 }
 
