@@ -47,6 +47,8 @@ class Binding {
     this.clock = manual ? new ManualClock(() => native.now(id)) : new RealClock();
     this.chunks = [];
     this.targets = new Map();
+    this.lastName = undefined;
+    this.lastTarget = 0;
     this.wantedSets = [];
     this.requestWanted = undefined;
     this.waiting = new Map();
@@ -60,8 +62,11 @@ class Binding {
 
   /** Number of a cluster or route; names that nothing has get a number that nothing has. */
   target(name) {
+    if (name === this.lastName) return this.lastTarget;
     const known = this.targets.get(name);
-    return known === undefined ? this.resolve(name) : known;
+    if (known === undefined) return this.resolve(name);
+    this.lastName = name;
+    return (this.lastTarget = known);
   }
 
   resolve(name) {
