@@ -234,7 +234,9 @@ class Attempt {
     }
     let found = headersOf.NONE;
     if (headers !== undefined) {
-      const set = what !== END && status < 400 ? this._wants & 0xffff : this._wants >>> 16;
+      // Trailers are read over the set that the answer's headers were.
+      const answer = what === END ? this.verdict.status : status;
+      const set = answer < 400 ? this._wants & 0xffff : this._wants >>> 16;
       if (set > 1) found = headersOf.find(headers, binding.wanted(set));
       else headersOf.check(headers);
     }
