@@ -1,0 +1,358 @@
+package io.nexthop;
+
+import java.lang.ref.Cleaner;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/**
+ * One downstream request. Ask {@code chooseHost} for an attempt, send and report it, and ask again while verdicts
+ * say retry; or let {@code run} do that. Closing it ends it: what was not reported by then is cancelled.
+ */
+public final class Request implements AutoCloseable, Iterable<Attempt> {
+  private static final int CLIENT_GONE = 1;
+  private static final int BODY_COMPLETE = 3;
+
+  final Engine engine;
+  private final byte[] head;
+  private final String path;
+  private final String named;
+  private final Executor executor;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Set<Waiter> waiters = new LinkedHashSet<>();
+  private volatile long id;
+  private volatile boolean closed;
+  private volatile boolean handed;
+  private volatile LocalReply reply;
+  private volatile Consumer<Attempt> aborter;
+  private boolean bodyDone;
+  private boolean unknown;
+  private Cleaner.Cleanable cleanable;
+
+  /** Something that waits for this request's turn. */
+  interface Waiter {
+    void wake();
+  }
+
+  /** Sends one attempt; what it throws becomes the matching failure. */
+  public interface SendFunction<T> {
+    /** Sends it, and reports it unless a success without a status is meant. */
+    T send(Attempt attempt) throws Exception;
+  }
+
+  /** {@code head} null: nothing is called so. */
+  Request(Engine engine, byte[] head, String path, String named, Executor executor) {
+    this.engine = engine;
+    this.head = head;
+    this.path = path;
+    this.named = named;
+    this.executor = executor;
+    unknown = head == null;
+  }
+
+  /** The next attempt; waits in this thread for back-off, queue and hedge delay. Interrupting keeps the place. */
+  public Attempt chooseHost() throws InterruptedException {
+    return Waiting.attempt(Waiting.block(this));
+  }
+
+  /** The next attempt, when it is there. Cancelling the future ends the request. */
+  public CompletableFuture<Attempt> chooseHostAsync() {
+    return Waiting.later(this);
+  }
+
+  /** The next attempt, a wait or a refusal; never waits. */
+  public Choice tryChooseHost() {
+    return step();
+  }
+
+  /**
+   * Sends attempts until one is final: retries, waits, reports what the function leaves unreported. Its own
+   * exception goes on when it is final; {@link #reply} then has what to answer. Never has two attempts in flight.
+   */
+  public <T> T run(SendFunction<T> send) throws Exception {
+    Objects.requireNonNull(send, "send");
+    return BlockingRun.run(this, send);
+  }
+
+  /** As {@link #run}, and hedges; cancels what lost. Cancelling the future ends the request. */
+  public <T> CompletableFuture<T> runAsync(Function<Attempt, CompletableFuture<T>> send) {
+    Objects.requireNonNull(send, "send");
+    return new AsyncRun<>(this, send).start();
+  }
+
+  /** What to answer the client after a refusal, or when the last attempt failed for good. */
+  public Optional<LocalReply> reply() {
+    return Optional.ofNullable(reply);
+  }
+
+  /** Headers to add to the client's response. */
+  public Map<String, String> responseHeaders() {
+    Map<String, String> all = new LinkedHashMap<>();
+    if (id != 0) {
+      Replies.extra(id).forEach((name, value) -> value.ifPresent(text -> all.put(name, text)));
+    }
+    return Collections.unmodifiableMap(all);
+  }
+
+  /** The upload of a streaming body is complete: time-outs begin. */
+  public void bodyComplete() {
+    lock.lock();
+    try {
+      bodyDone = true;
+      if (id != 0) {
+        check(Native.note(id, BODY_COMPLETE));
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** The cluster that the caller or the route named. Known after the first choice, or when it was named. */
+  public String cluster() {
+    return id == 0 && named != null ? named : facts().cluster();
+  }
+
+  /** The matched or named route. Known after the first choice. */
+  public Optional<String> route() {
+    String route = id == 0 && named != null ? "" : facts().route();
+    return route.isEmpty() ? Optional.empty() : Optional.of(route);
+  }
+
+  /** The global limit; null = none. Known after the first choice. */
+  public Duration timeout() {
+    return facts().timeout();
+  }
+
+  /**
+   * Attempts until one is final. Coming round with the last attempt unreported cancels it and stops. An
+   * interruption while waiting ends the request and is thrown as {@link CancellationException}.
+   */
+  @Override
+  public Iterator<Attempt> iterator() {
+    return new Rounds();
+  }
+
+  /** Ends the request: open attempts are cancelled, its place in a queue is given up. Harmless when it is done. */
+  @Override
+  public void close() {
+    long known;
+    lock.lock();
+    try {
+      closed = true;
+      known = id;
+      if (cleanable != null) {
+        cleanable.clean();
+        cleanable = null;
+      }
+    } finally {
+      lock.unlock();
+    }
+    if (known != 0 && !handed) {
+      long word = Native.finish(known, CLIENT_GONE);
+      if (word < 0 && word != Errors.CLOSED) {
+        throw Errors.of((int) word);
+      }
+      engine.signals(word < 0 ? 0 : Verdict.bits(word));
+    }
+    wake();
+  }
+
+  /** One question to the engine; the first one makes the request. */
+  Choice step() {
+    DecisionBuffer d = DecisionBuffer.take();
+    try {
+      int kind = id == 0 ? first(d) : Native.choose(id, d.address);
+      return kind == 0 ? Replies.noCluster() : decided(kind, d);
+    } finally {
+      d.give();
+    }
+  }
+
+  private int first(DecisionBuffer d) {
+    lock.lock();
+    try {
+      if (closed) {
+        return Errors.ENDED;
+      }
+      if (id != 0) {
+        return Native.choose(id, d.address);
+      }
+      if (head == null) {
+        if (!unknown) {
+          return Errors.ENDED;
+        }
+        unknown = false;
+        reply = Replies.noCluster().reply();
+        return 0;
+      }
+      int kind = Native.begin(engine.id, head, d.address);
+      if (kind > 0) {
+        id = d.request();
+        if (bodyDone) {
+          Native.note(id, BODY_COMPLETE);
+        }
+        if (d.remaining() == Durations.NEVER) {
+          long request = id; // nothing but the collector would ever end it if it is dropped
+          cleanable = engine.cleanUp(this, () -> Native.finish(request, CLIENT_GONE));
+        }
+      }
+      return kind;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private Choice decided(int kind, DecisionBuffer d) {
+    if (kind < 0) {
+      throw kind == Errors.ENDED ? Errors.of(kind, "the request has ended: make a new one") : Errors.of(kind);
+    }
+    int bits = d.bits();
+    Choice choice = switch (kind) {
+      case DecisionBuffer.GO -> engine.attempt(this, d);
+      case DecisionBuffer.WAIT -> new Wait(Durations.of(d.waiting()), Names.of(Names.WAIT, d.refusal()));
+      default -> Replies.refusal(d);
+    };
+    if (choice instanceof Refusal refusal) {
+      reply = refusal.reply();
+      if ((bits & Verdict.ABORT_OTHERS) != 0) {
+        abortOthers(null);
+      }
+    }
+    engine.signals(bits);
+    return choice;
+  }
+
+  private Facts facts() {
+    if (id == 0) {
+      throw new UsageException("state", "the request has not chosen a host yet, so its route is not known");
+    }
+    return Facts.of(id);
+  }
+
+  String path() {
+    return path;
+  }
+
+  Executor executor() {
+    return executor;
+  }
+
+  /** The body of the response reports from now on. */
+  void handedOver() {
+    handed = true;
+  }
+
+  /** A failure was final: what to answer is there now and not much longer. */
+  void failedForGood(long request) {
+    LocalReply found = Replies.local(request);
+    if (found != null) {
+      reply = found;
+    }
+  }
+
+  void onAbort(Consumer<Attempt> listener) {
+    aborter = listener;
+  }
+
+  void abortOthers(Attempt winner) {
+    Consumer<Attempt> listener = aborter;
+    if (listener != null) {
+      listener.accept(winner);
+    }
+  }
+
+  /** Somebody waits for a report of the attempts in flight, perhaps. */
+  void reported() {
+    if (engine.hasWaiters()) {
+      wake();
+    }
+  }
+
+  void enlist(Waiter waiter) {
+    lock.lock();
+    try {
+      waiters.add(waiter);
+      engine.enlist(id, this);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  void delist(Waiter waiter) {
+    lock.lock();
+    try {
+      waiters.remove(waiter);
+      if (waiters.isEmpty()) {
+        engine.delist(id, this);
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  void wake() {
+    List<Waiter> all;
+    lock.lock();
+    try {
+      all = new ArrayList<>(waiters);
+    } finally {
+      lock.unlock();
+    }
+    all.forEach(Waiter::wake);
+  }
+
+  private static void check(int status) {
+    if (status < 0) {
+      throw Errors.of(status);
+    }
+  }
+
+  private final class Rounds implements Iterator<Attempt> {
+    private Attempt last;
+    private boolean over;
+
+    @Override
+    public boolean hasNext() {
+      if (!over && last != null && (last.verdict() == null || !last.verdict().retry())) {
+        over = true;
+        if (last.verdict() == null) {
+          last.close();
+          Request.this.close();
+        }
+      }
+      return !over;
+    }
+
+    @Override
+    public Attempt next() {
+      if (!hasNext()) {
+        throw new NoSuchElementException();
+      }
+      over = true;
+      try {
+        last = chooseHost();
+      } catch (InterruptedException interrupted) {
+        Thread.currentThread().interrupt();
+        Request.this.close();
+        throw new CancellationException("interrupted while waiting for a host");
+      }
+      over = false;
+      return last;
+    }
+  }
+}
