@@ -8,9 +8,11 @@
 //! thread-local; an embedder whose threads are unloaded without running destructors keeps its own.
 
 mod error;
+mod json;
 mod types;
 
 pub use error::{Error, last_error, set_last_error};
+pub use json::metadata_json;
 pub use types::{Document, EngineInfo, HostChange, Options, clock, document_kind, host_fields, host_op};
 
 pub use nexthop_engine::engine::RequestInfo;
