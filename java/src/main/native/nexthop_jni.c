@@ -252,7 +252,9 @@ static jlong finish(JNIEnv *env, jclass c, jlong request, jint reason) {
 
 static jint note(JNIEnv *env, jclass c, jlong id, jint what) {
   (void)env; (void)c;
-  return nexthop_note((uint64_t)id, (uint32_t)what, NEXTHOP_NOW);
+  uint32_t bits = 0;
+  nexthop_status rc = nexthop_note((uint64_t)id, (uint32_t)what, NEXTHOP_NOW, &bits);
+  return rc ? rc : (jint)(bits & 0x7fff);
 }
 
 static jint get_last_flags(JNIEnv *env, jclass c) { (void)env; (void)c; return (jint)last_flags; }

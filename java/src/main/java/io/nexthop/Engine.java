@@ -64,8 +64,8 @@ public final class Engine implements AutoCloseable {
   }
 
   /** An engine with options. */
-  public static Builder builder() {
-    return new Builder();
+  public static EngineBuilder builder() {
+    return new EngineBuilder();
   }
 
   /** Version of the native library. */

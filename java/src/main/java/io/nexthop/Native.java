@@ -45,6 +45,7 @@ final class Native {
 
   static native long finish(long request, int reason);
 
+  /** Signal bits, or a status. */
   static native int note(long id, int what);
 
   /** Flags of this thread's last verdict whose word had bit 62. */
@@ -90,6 +91,7 @@ final class Native {
   /** Nanoseconds, all bits set for never. */
   static native long pollDeadline(long engine);
 
+  /** Signal bits, or a status. */
   static native int maintain(long engine);
 
   static native int advance(long engine, long nanos);

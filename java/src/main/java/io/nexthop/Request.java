@@ -115,7 +115,11 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
     try {
       bodyDone = true;
       if (id != 0) {
-        check(Native.note(id, BODY_COMPLETE));
+        int bits = Native.note(id, BODY_COMPLETE);
+        if (bits < 0) {
+          throw Errors.of(bits);
+        }
+        engine.signals(bits);
       }
     } finally {
       lock.unlock();
@@ -314,12 +318,6 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
       lock.unlock();
     }
     all.forEach(Waiter::wake);
-  }
-
-  private static void check(int status) {
-    if (status < 0) {
-      throw Errors.of(status);
-    }
   }
 
   private final class Rounds implements Iterator<Attempt> {

@@ -7,7 +7,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
 
 /** Documents and options of an engine. */
-public final class Builder {
+public final class EngineBuilder {
   /** Where the time comes from. */
   public enum Clock {
     /** Monotonic, one scheduler tick. */
@@ -27,40 +27,40 @@ public final class Builder {
   private long[] draws;
   private Executor executor = ForkJoinPool.commonPool();
 
-  Builder() {}
+  EngineBuilder() {}
 
   /** Documents by path. */
-  public Builder file(Path... files) {
+  public EngineBuilder file(Path... files) {
     documents.files(files);
     return this;
   }
 
   /** Documents by text. */
-  public Builder text(String... texts) {
+  public EngineBuilder text(String... texts) {
     documents.texts(texts);
     return this;
   }
 
   /** A document by text, with a name for messages; for instance lists the cluster's. */
-  public Builder named(String name, String text) {
+  public EngineBuilder named(String name, String text) {
     documents.text(name, text);
     return this;
   }
 
   /** Runtime keys as JSON. */
-  public Builder runtime(String json) {
+  public EngineBuilder runtime(String json) {
     documents.runtime(json);
     return this;
   }
 
   /** Same seed and same calls give the same decisions, with one worker. 0 = from the system's randomness. */
-  public Builder seed(long value) {
+  public EngineBuilder seed(long value) {
     seed = value;
     return this;
   }
 
   /** 0 = one per thread; else this many for all threads. */
-  public Builder workers(int count) {
+  public EngineBuilder workers(int count) {
     if (count < 0) {
       throw Errors.invalid("workers is negative: " + count);
     }
@@ -69,19 +69,19 @@ public final class Builder {
   }
 
   /** Where the time comes from. */
-  public Builder clock(Clock value) {
+  public EngineBuilder clock(Clock value) {
     clock = Objects.requireNonNull(value, "clock");
     return this;
   }
 
   /** How long after its request's deadline an unreported attempt counts as lost; 300 s when not given. */
-  public Builder lease(Duration value) {
+  public EngineBuilder lease(Duration value) {
     lease = Durations.nanos("lease", Objects.requireNonNull(value, "lease"));
     return this;
   }
 
   /** How many events are kept; 1,024 when not given. */
-  public Builder events(int count) {
+  public EngineBuilder events(int count) {
     if (count < 0) {
       throw Errors.invalid("events is negative: " + count);
     }
@@ -90,13 +90,13 @@ public final class Builder {
   }
 
   /** Random words in place of the first worker's, followed by zeros; for tests. */
-  public Builder draws(long... words) {
+  public EngineBuilder draws(long... words) {
     draws = words.clone();
     return this;
   }
 
   /** Where asynchronous calls go on; the common pool when not given. */
-  public Builder executor(Executor value) {
+  public EngineBuilder executor(Executor value) {
     executor = Objects.requireNonNull(value, "executor");
     return this;
   }
