@@ -1,4 +1,83 @@
-//! What one worker owns: random words, scheduler state, its counters.
+//! What one worker owns: random words, scheduler cursors, its counters, a stock of free request slots.
 
-/// One generator of random words and one set of scheduler cursors, as an Envoy worker has.
-pub struct Worker {}
+use crate::balance::Scheduler;
+use crate::clock::Time;
+use crate::cluster::ClusterShared;
+use crate::hosts::HostArena;
+use crate::random::Source;
+use crate::request::slab::Slab;
+use crate::snapshot::Snapshot;
+use crate::stats::ClusterCounters;
+use std::sync::Arc;
+
+/// One generator of random words and one set of scheduler cursors, as an Envoy worker has. Used by one thread
+/// at a time.
+pub struct Worker {
+    pub(crate) random: Source,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) version: u64,
+    pub(crate) clusters: Vec<WorkerCluster>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) slab: Arc<Slab>,
+}
+
+/// A worker's part of one cluster.
+pub(crate) struct WorkerCluster {
+    pub(crate) shared: Arc<ClusterShared>,
+    pub(crate) counters: Arc<ClusterCounters>,
+    /// `None` while the cluster does not exist, and for composites.
+    pub(crate) scheduler: Option<Scheduler>,
+    pub(crate) version: u64,
+}
+
+impl Worker {
+    /// Takes over a newer snapshot: new clusters get schedulers, changed ones are refreshed, in document order.
+    pub(crate) fn adopt(&mut self, snapshot: Arc<Snapshot>, version: u64, hosts: &HostArena, now: Time) {
+        for (index, entry) in snapshot.clusters.iter().enumerate() {
+            if index == self.clusters.len() {
+                self.clusters.push(WorkerCluster {
+                    shared: Arc::clone(&entry.shared),
+                    counters: entry.shared.enroll(),
+                    scheduler: None,
+                    version: 0,
+                });
+            }
+            let mine = &mut self.clusters[index];
+            match &entry.view {
+                Some(view) if view.composite.is_none() => {
+                    if mine.version == view.version {
+                        continue;
+                    }
+                    match &mut mine.scheduler {
+                        Some(scheduler) => scheduler.refresh(view.view(hosts), &mut self.random, now),
+                        none => *none = Some(Scheduler::new(view.view(hosts), &mut self.random, now)),
+                    }
+                    mine.version = view.version;
+                }
+                _ => {
+                    mine.scheduler = None;
+                    mine.version = 0;
+                }
+            }
+        }
+        self.snapshot = snapshot;
+        self.version = version;
+    }
+}
+
+impl Worker {
+    /// Ends a worker of the parent process in a forked child: nothing is given back.
+    pub fn abandon(mut self) {
+        self.free.clear();
+        self.clusters.clear();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        for cluster in &self.clusters {
+            cluster.shared.dismiss(&cluster.counters);
+        }
+        self.slab.give_back(&mut self.free, 0);
+    }
+}

@@ -1,14 +1,38 @@
 //! Which host: one file per policy behind [`Scheduler`], shared parts each in a file of its own.
+//!
+//! A new policy is a file with a `Policy` and a line in the list of `policies!`; one that arranges hosts
+//! beforehand has a kind in `prepared`, too.
+
+mod consistent;
+mod edf;
+mod least_request;
+mod locality_weighted;
+mod modulus;
+mod prepared;
+mod priority;
+mod random;
+mod round_robin;
+mod routing;
+mod weighted;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod vectors;
+
+pub use crate::hash::Sizes;
+pub use prepared::Prepared;
 
 use crate::clock::Time;
 use crate::hosts::HostArena;
 use crate::random::Source;
 use crate::sets::HostSet;
 use crate::spec::PolicySpec;
-use crate::stats::{ClusterCounters, Counter};
-
-/// What is computed once per update and shared by all workers: priority loads, panic flags, rings, tables.
-pub struct Prepared {}
+use crate::stats::ClusterCounters;
 
 /// A cluster as a balancer sees it.
 #[derive(Clone, Copy)]
@@ -45,4 +69,117 @@ pub struct Selection<'a> {
     pub panic: bool,
     /// Left by the balancer: a degraded host was chosen as such.
     pub degraded: bool,
+}
+
+impl Selection<'_> {
+    /// Examines candidates until one is not rejected (section 8.1): the last one when all are, none as soon as
+    /// there is none. `candidate` gets the number of the candidate, from 0.
+    #[inline]
+    fn examine(&mut self, mut candidate: impl FnMut(&mut Self, u32) -> Option<u32>) -> Option<u32> {
+        let mut last = None;
+        for number in 0..self.candidates {
+            let slot = candidate(self, number)?;
+            match self.reject {
+                Some(reject) if reject(slot) => last = Some(slot),
+                _ => return Some(slot),
+            }
+        }
+        last
+    }
+}
+
+/// A policy's own state in one worker. What may be shared is in [`Prepared`].
+trait Policy: Sized {
+    /// Draws in the order of section 4.
+    fn new(view: View<'_>, random: &mut Source, now: Time) -> Self;
+
+    /// Takes over a newer snapshot of the same cluster under the same policy (section 3.2).
+    fn refresh(&mut self, view: View<'_>, random: &mut Source, now: Time);
+
+    /// One whole selection.
+    fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32>;
+}
+
+/// Makes the one place that knows every policy: a variant of [`PolicySpec`] and the type that balances for it.
+macro_rules! policies {
+    ($($variant:ident => $policy:ty,)*) => {
+        enum State { $($variant($policy),)* }
+
+        impl State {
+            fn new(view: View<'_>, random: &mut Source, now: Time) -> Self {
+                match view.policy {
+                    $(PolicySpec::$variant { .. } => Self::$variant(<$policy>::new(view, random, now)),)*
+                }
+            }
+
+            fn refresh(&mut self, view: View<'_>, random: &mut Source, now: Time) {
+                match self {
+                    $(Self::$variant(policy) => policy.refresh(view, random, now),)*
+                }
+            }
+
+            #[inline]
+            fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
+                match self {
+                    $(Self::$variant(policy) => policy.choose(view, selection),)*
+                }
+            }
+        }
+    };
+}
+
+policies! {
+    RoundRobin => weighted::Weighted<round_robin::RoundRobin>,
+    LeastRequest => weighted::Weighted<least_request::LeastRequest>,
+    Random => random::Random,
+    RingHash => consistent::Consistent<crate::hash::ring::Ring>,
+    Maglev => consistent::Consistent<crate::hash::maglev::Table>,
+    ClusterProvided => Nothing,
+}
+
+/// Chooses hosts of one cluster in one worker.
+pub struct Scheduler {
+    state: State,
+    policy: PolicySpec,
+}
+
+impl Scheduler {
+    /// A scheduler at its start; draws in the order of section 4.
+    pub fn new(view: View<'_>, random: &mut Source, now: Time) -> Self {
+        Self { state: State::new(view, random, now), policy: view.policy.clone() }
+    }
+
+    /// Takes over a newer snapshot of the same cluster. Only priorities whose [`HostSet::version`] moved are
+    /// rebuilt; what survives that and what restarts is in section 3.2. Another policy, or the same one
+    /// configured differently, starts anew.
+    pub fn refresh(&mut self, view: View<'_>, random: &mut Source, now: Time) {
+        if self.policy == *view.policy {
+            self.state.refresh(view, random, now);
+        } else {
+            *self = Self::new(view, random, now);
+        }
+    }
+
+    /// The slot of the chosen host; `None` when there is no host to choose.
+    ///
+    /// `view` is the one of the last [`Scheduler::new`] or [`Scheduler::refresh`].
+    #[inline]
+    pub fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
+        self.state.choose(view, selection)
+    }
+}
+
+/// `ClusterProvided`: hosts are chosen in the clusters that a composite names, never here.
+struct Nothing;
+
+impl Policy for Nothing {
+    fn new(_: View<'_>, _: &mut Source, _: Time) -> Self {
+        Self
+    }
+
+    fn refresh(&mut self, _: View<'_>, _: &mut Source, _: Time) {}
+
+    fn choose(&mut self, _: View<'_>, _: &mut Selection<'_>) -> Option<u32> {
+        None
+    }
 }

@@ -1,0 +1,192 @@
+//! What one update computes for all workers.
+
+use super::Sizes;
+use super::priority::{Division, Loads};
+use crate::hash::Structure;
+use crate::hash::maglev::{Table, TableSize};
+use crate::hash::members::Members;
+use crate::hash::ring::{Ring, RingParams};
+use crate::hosts::HostArena;
+use crate::sets::HostSet;
+use crate::spec::{ConsistentHashing, PolicySpec};
+use std::sync::Arc;
+
+/// What is computed once per update and shared by all workers: priority loads, panic flags, rings, tables.
+pub struct Prepared {
+    loads: Loads,
+    division: Division,
+    arranged: Arranged,
+}
+
+/// Hosts as a hash policy arranges them, by priority.
+enum Arranged {
+    /// Not under this policy.
+    No,
+    Rings(Arrangement<Ring>),
+    Tables(Arrangement<Table>),
+}
+
+/// Every priority's structure.
+pub(super) struct Arrangement<S: Structure> {
+    params: S::Params,
+    priorities: Vec<Place<S>>,
+}
+
+/// One priority's structure and the hosts that its numbers stand for.
+pub(super) struct Place<S> {
+    pub(super) members: Members,
+    pub(super) structure: Arc<S>,
+}
+
+/// A structure that some policy keeps in [`Prepared`].
+pub(super) trait Kept: Structure {
+    /// The structures of all priorities, when the policy has this kind.
+    fn of(prepared: &Prepared) -> Option<&Arrangement<Self>>;
+}
+
+impl Kept for Ring {
+    #[inline]
+    fn of(prepared: &Prepared) -> Option<&Arrangement<Self>> {
+        match &prepared.arranged {
+            Arranged::Rings(rings) => Some(rings),
+            Arranged::No | Arranged::Tables(_) => None,
+        }
+    }
+}
+
+impl Kept for Table {
+    #[inline]
+    fn of(prepared: &Prepared) -> Option<&Arrangement<Self>> {
+        match &prepared.arranged {
+            Arranged::Tables(tables) => Some(tables),
+            Arranged::No | Arranged::Rings(_) => None,
+        }
+    }
+}
+
+impl Prepared {
+    /// Computes everything anew. `panic_threshold` is in percent, above 100 acts as 100. `previous` is what held
+    /// before this update: loads that section 6.4 keeps come from it, and so does every ring or table whose
+    /// hosts are the same.
+    pub fn build(
+        policy: &PolicySpec,
+        panic_threshold: u32,
+        sets: &[HostSet],
+        hosts: &HostArena,
+        previous: Option<&Self>,
+    ) -> Self {
+        let loads = Loads::compute(sets, panic_threshold, hosts, previous.map(|previous| &previous.loads));
+        let division = Division::new(&loads.healthy, &loads.degraded);
+        let members = |hashing: &ConsistentHashing, locality_weighted: bool| {
+            let members = |(set, panic): (&HostSet, &bool)| {
+                Members::collect(set, *panic, locality_weighted, hashing.use_hostname, hosts)
+            };
+            sets.iter().zip(&loads.panics).map(members).collect::<Vec<_>>()
+        };
+        let arranged = match policy {
+            PolicySpec::RingHash {
+                hash_function,
+                minimum_ring_size,
+                maximum_ring_size,
+                hashing,
+                locality_weighted,
+            } => {
+                let params = RingParams {
+                    function: *hash_function,
+                    minimum: *minimum_ring_size,
+                    maximum: *maximum_ring_size,
+                };
+                let members = members(hashing, *locality_weighted);
+                Arranged::Rings(Arrangement::build(params, members, previous.and_then(Ring::of)))
+            }
+            PolicySpec::Maglev { table_size, hashing, locality_weighted } => {
+                let members = members(hashing, *locality_weighted);
+                let previous = previous.and_then(Table::of);
+                Arranged::Tables(Arrangement::build(TableSize(*table_size), members, previous))
+            }
+            PolicySpec::RoundRobin { .. }
+            | PolicySpec::LeastRequest { .. }
+            | PolicySpec::Random { .. }
+            | PolicySpec::ClusterProvided => Arranged::No,
+        };
+        Self { loads, division, arranged }
+    }
+
+    /// Percent of the traffic that healthy hosts of each priority get.
+    pub fn healthy_load(&self) -> &[u32] {
+        &self.loads.healthy
+    }
+
+    /// Percent of the traffic that degraded hosts of each priority get.
+    pub fn degraded_load(&self) -> &[u32] {
+        &self.loads.degraded
+    }
+
+    /// Percent of its full share that each priority could take with healthy hosts, 0..=100.
+    pub fn healthy_availability(&self) -> &[u32] {
+        &self.loads.healthy_availability
+    }
+
+    /// Percent of its full share that each priority could take with degraded hosts, 0..=100.
+    pub fn degraded_availability(&self) -> &[u32] {
+        &self.loads.degraded_availability
+    }
+
+    /// Which priorities use all hosts whatever their health.
+    pub fn panics(&self) -> &[bool] {
+        &self.loads.panics
+    }
+
+    /// Values for the gauges of ring_hash or maglev: of the last priority that has hosts, as each build
+    /// overwrites them. `None` without such a policy or hosts.
+    pub fn sizes(&self) -> Option<Sizes> {
+        match &self.arranged {
+            Arranged::No => None,
+            Arranged::Rings(rings) => rings.sizes(),
+            Arranged::Tables(tables) => tables.sizes(),
+        }
+    }
+
+    /// Where a draw or hash leads: the priority, and whether its degraded hosts are meant.
+    #[inline]
+    pub(super) fn priority_for(&self, word: u64) -> (u32, bool) {
+        self.division.choose(word)
+    }
+
+    #[inline]
+    pub(super) fn panic_at(&self, priority: u32) -> bool {
+        self.loads.panics.get(priority as usize).is_some_and(|panics| *panics)
+    }
+}
+
+impl<S: Structure> Arrangement<S> {
+    fn build(params: S::Params, members: Vec<Members>, previous: Option<&Self>) -> Self {
+        let previous = previous.filter(|previous| previous.params == params);
+        let place = |(priority, members): (usize, Members)| {
+            let same = previous
+                .and_then(|previous| previous.priorities.get(priority))
+                .filter(|place| place.members.same_shape(&members));
+            let structure = match same {
+                Some(place) => Arc::clone(&place.structure),
+                None => Arc::new(S::build(&params, &members.keys(), &members.weights)),
+            };
+            Place { members, structure }
+        };
+        let priorities = members.into_iter().enumerate().map(place).collect();
+        Self { params, priorities }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, priority: u32) -> Option<&Place<S>> {
+        self.priorities.get(priority as usize)
+    }
+
+    /// Hosts of the largest priority.
+    pub(super) fn most_members(&self) -> usize {
+        self.priorities.iter().map(|place| place.members.slots.len()).max().unwrap_or(0)
+    }
+
+    fn sizes(&self) -> Option<Sizes> {
+        self.priorities.iter().rev().find_map(|place| place.structure.sizes())
+    }
+}

@@ -1,0 +1,7 @@
+//! Every case of the expectation files that this part decides (`tests/vectors/lb`).
+
+mod hashing;
+mod hosts;
+mod priorities;
+mod retries;
+mod schedules;

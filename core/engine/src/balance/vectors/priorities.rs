@@ -1,0 +1,104 @@
+//! Loads, panic, choice of priority.
+
+use crate::balance::priority::{Division, Loads, is_below};
+use crate::balance::testing::{TestHost, each_case, numbers, words};
+use crate::hosts::{HostArena, flag};
+use crate::sets::HostSet;
+use serde_json::Value;
+
+/// A set with so many hosts; slots do not matter where counts decide.
+fn counted(given: &Value, factor: u32) -> HostSet {
+    let list = |key: &str| (0..given[key].as_u64().unwrap() as u32).collect();
+    HostSet {
+        hosts: list("hosts"),
+        healthy: list("healthy"),
+        degraded: list("degraded"),
+        excluded: given["excluded"].as_u64().unwrap() as u32,
+        overprovisioning_factor: factor,
+        ..HostSet::default()
+    }
+}
+
+/// A set of hosts with weights.
+fn weighted(given: &Value, factor: u32, arena: &HostArena) -> HostSet {
+    let mut set =
+        HostSet { overprovisioning_factor: factor, weighted_priority_health: true, ..HostSet::default() };
+    for host in given.as_array().unwrap() {
+        let flags = match host["state"].as_str().unwrap() {
+            "healthy" => 0,
+            "degraded" => flag::DEGRADED_EDS_HEALTH,
+            "excluded" => flag::EDS_STATUS_DRAINING,
+            "unhealthy" => flag::FAILED_EDS_HEALTH,
+            other => panic!("unknown state {other}"),
+        };
+        let weight = host["weight"].as_u64().unwrap() as u32;
+        let slot = TestHost { weight, flags, ..TestHost::default() }.add_to(arena);
+        set.hosts.push(slot);
+        match flags {
+            0 => set.healthy.push(slot),
+            flag::DEGRADED_EDS_HEALTH => set.degraded.push(slot),
+            flag::EDS_STATUS_DRAINING => set.excluded += 1,
+            _ => {}
+        }
+    }
+    set
+}
+
+#[test]
+fn priority_load() {
+    let ran = each_case("priority_load", &[], |name, given, expect| {
+        let arena = HostArena::default();
+        let factor = given["overprovisioning_factor"].as_u64().unwrap() as u32;
+        let sets: Vec<HostSet> = if let Some(priorities) = given["priorities"].as_array() {
+            priorities.iter().map(|priority| counted(priority, factor)).collect()
+        } else {
+            let priorities = given["priority_hosts"].as_array().unwrap();
+            priorities.iter().map(|priority| weighted(priority, factor, &arena)).collect()
+        };
+        let threshold = given["panic_threshold"].as_u64().unwrap() as u32;
+        let loads = Loads::compute(&sets, threshold, &arena, None);
+        assert_eq!(loads.healthy, numbers::<u32>(&expect["healthy_load"]), "{name}");
+        assert_eq!(loads.degraded, numbers::<u32>(&expect["degraded_load"]), "{name}");
+        if !expect["panic"].is_null() {
+            let panics: Vec<bool> =
+                expect["panic"].as_array().unwrap().iter().map(|panics| panics.as_bool().unwrap()).collect();
+            assert_eq!(loads.panics, panics, "{name}");
+            let availability = numbers::<u32>(&expect["availability_healthy"]);
+            assert_eq!(loads.healthy_availability, availability, "{name}");
+            let availability = numbers::<u32>(&expect["availability_degraded"]);
+            assert_eq!(loads.degraded_availability, availability, "{name}");
+        }
+    });
+    assert_eq!(ran, 31);
+}
+
+#[test]
+fn panic() {
+    // Percentages become integers where documents are read.
+    let ran = each_case("panic", &["percent-to-integer exceptions over 0..100"], |name, given, expect| {
+        let threshold = expect["effective_threshold"].as_u64().unwrap() as u32;
+        let below = expect["host_set_below_threshold"].as_bool().unwrap();
+        let set = counted(given, 140);
+        assert_eq!(is_below(&set, threshold), below, "{name}");
+        // The flag says the same, unless all that exists is available.
+        let loads = Loads::compute(&[set], threshold, &HostArena::default(), None);
+        let whole = loads.healthy_availability[0] + loads.degraded_availability[0] >= 100;
+        assert_eq!(loads.panics, [below && !whole], "{name}");
+    });
+    assert_eq!(ran, 12);
+}
+
+#[test]
+fn choose_priority() {
+    let ran = each_case("choose_priority", &[], |name, given, expect| {
+        let healthy: Vec<u32> = numbers(&given["healthy_load"]);
+        let degraded: Vec<u32> = numbers(&given["degraded_load"]);
+        let division = Division::new(&healthy, &degraded);
+        for (hash, pick) in words(&given["hashes"]).into_iter().zip(expect["picks"].as_array().unwrap()) {
+            let priority = pick["priority"].as_u64().unwrap() as u32;
+            let is_degraded = pick["availability"] == "degraded";
+            assert_eq!(division.choose(hash), (priority, is_degraded), "{name}: {hash}");
+        }
+    });
+    assert_eq!(ran, 4);
+}

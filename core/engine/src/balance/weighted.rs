@@ -1,0 +1,142 @@
+//! What round_robin and least_request share: a schedule over every list whose weights differ, and a rule of
+//! the policy's own for lists whose weights do not (section 9, section 3.2).
+
+use super::edf::Edf;
+use super::modulus::Modulus;
+use super::routing::{List, Routing};
+use super::{Policy, Selection, View};
+use crate::clock::Time;
+use crate::hosts::HostArena;
+use crate::random::{Random, Source};
+use crate::sets::HostSet;
+use crate::spec::{LocalityBalancing, PolicySpec};
+
+/// What a policy adds.
+pub(super) trait Rule: Sized {
+    /// The policy's settings and its locality handling.
+    fn new(policy: &PolicySpec) -> (Self, &LocalityBalancing);
+
+    /// The present weight of a host in a schedule.
+    fn weight(&self, slot: u32, hosts: &HostArena) -> f64;
+
+    /// Chooses from a list that is not empty and whose weights are all equal.
+    fn unweighted(&self, list: Unweighted<'_>, random: &mut Source, hosts: &HostArena) -> Option<u32>;
+}
+
+/// A list of hosts whose weights are all equal.
+pub(super) struct Unweighted<'a> {
+    /// At least one host.
+    pub(super) hosts: &'a [u32],
+    /// Remainders by the length of the list.
+    pub(super) modulus: Modulus,
+    /// The list's own count of turns; starts at the construction seed and lives as long as the balancer.
+    pub(super) turn: &'a mut u64,
+}
+
+impl Unweighted<'_> {
+    /// The host at a draw's remainder.
+    #[inline]
+    pub(super) fn at(&self, word: u64) -> Option<u32> {
+        self.hosts.get(self.modulus.of(word)).copied()
+    }
+}
+
+/// A policy of this family.
+pub(super) struct Weighted<R> {
+    rule: R,
+    routing: Routing,
+    /// Drawn at construction; every rebuilt schedule starts from it again.
+    seed: u64,
+    priorities: Vec<Lists>,
+}
+
+/// The lists of one priority by [`List::number`]. Never shrinks, so that turns survive.
+#[derive(Default)]
+struct Lists {
+    /// Of the set that the schedules come from.
+    version: Option<u64>,
+    states: Vec<State>,
+}
+
+struct State {
+    /// There when the list has at least two hosts and their weights differ.
+    schedule: Option<Box<Edf>>,
+    turn: u64,
+    modulus: Modulus,
+}
+
+impl<R: Rule> Policy for Weighted<R> {
+    fn new(view: View<'_>, random: &mut Source, now: Time) -> Self {
+        let (rule, balancing) = R::new(view.policy);
+        let routing = Routing::new(balancing, view, random);
+        let seed = random.next_u64();
+        let mut policy = Self { rule, routing, seed, priorities: Vec::new() };
+        policy.rebuild(view, now);
+        policy
+    }
+
+    fn refresh(&mut self, view: View<'_>, random: &mut Source, now: Time) {
+        self.routing.refresh(view, random);
+        self.rebuild(view, now);
+    }
+
+    #[inline]
+    fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
+        selection.examine(|selection, _| self.candidate(view, selection))
+    }
+}
+
+impl<R: Rule> Weighted<R> {
+    #[inline]
+    fn candidate(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
+        let word = selection.random.next_u64();
+        let (priority, list) = self.routing.list(view, selection, word)?;
+        let hosts = list.of(view.sets.get(priority as usize)?);
+        let state = self.priorities.get_mut(priority as usize)?.states.get_mut(list.number())?;
+        if let Some(schedule) = &mut state.schedule {
+            return schedule.pick(|slot| self.rule.weight(slot, view.hosts));
+        }
+        if hosts.is_empty() {
+            return None;
+        }
+        let list = Unweighted { hosts, modulus: state.modulus, turn: &mut state.turn };
+        self.rule.unweighted(list, selection.random, view.hosts)
+    }
+
+    /// Rebuilds the lists of priorities that changed. `_now` decides whether slow start lives.
+    fn rebuild(&mut self, view: View<'_>, _now: Time) {
+        if self.priorities.len() < view.sets.len() {
+            self.priorities.resize_with(view.sets.len(), Lists::default);
+        }
+        for (lists, set) in self.priorities.iter_mut().zip(view.sets) {
+            if lists.version != Some(set.version) {
+                lists.rebuild(set, self.seed, view.hosts, &self.rule);
+            }
+        }
+        // A priority that is gone may come back as another one.
+        for lists in self.priorities.iter_mut().skip(view.sets.len()) {
+            lists.version = None;
+        }
+    }
+}
+
+impl Lists {
+    fn rebuild<R: Rule>(&mut self, set: &HostSet, seed: u64, hosts: &HostArena, rule: &R) {
+        self.version = Some(set.version);
+        for list in List::each(set) {
+            if self.states.len() <= list.number() {
+                self.states.push(State { schedule: None, turn: seed, modulus: Modulus::default() });
+            }
+            let state = &mut self.states[list.number()];
+            let members = list.of(set);
+            state.modulus = Modulus::new(members.len());
+            state.schedule = weights_differ(members, hosts)
+                .then(|| Box::new(Edf::with_picks(members, seed, |slot| rule.weight(slot, hosts))));
+        }
+    }
+}
+
+fn weights_differ(list: &[u32], hosts: &HostArena) -> bool {
+    let mut weights = list.iter().map(|slot| hosts.weight(*slot));
+    weights.next().is_some_and(|first| weights.any(|weight| weight != first))
+}

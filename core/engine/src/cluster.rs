@@ -1,0 +1,112 @@
+//! A cluster: what it shares over all snapshots, and one immutable view of it.
+
+use crate::balance::{Prepared, View};
+use crate::breaker::{Ledger, Queues};
+use crate::hosts::{HostArena, HostEntry};
+use crate::outlier::Detector;
+use crate::sets::HostSet;
+use crate::spec::{ClusterSpec, ConnectionStyle, Protocol};
+use crate::stats::ClusterCounters;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What a name keeps for the engine's life, also across removal and return: counts, counters, queues.
+pub(crate) struct ClusterShared {
+    pub(crate) name: Arc<str>,
+    pub(crate) ledgers: [Ledger; 2],
+    pub(crate) queues: Mutex<Queues>,
+    pub(crate) detector: Detector,
+    /// Counters of ended workers and of updates, then one block per living worker.
+    pub(crate) counters: Mutex<Counters>,
+}
+
+/// All blocks of a cluster's counters.
+pub(crate) struct Counters {
+    pub(crate) base: Arc<ClusterCounters>,
+    pub(crate) workers: Vec<Arc<ClusterCounters>>,
+}
+
+impl Counters {
+    /// Workers of the parent process are gone (after a fork); what they counted stays.
+    pub(crate) fn keep_base(&mut self) {
+        for block in std::mem::take(&mut self.workers) {
+            self.base.absorb(&block);
+        }
+    }
+}
+
+impl ClusterShared {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            ledgers: [Ledger::default(), Ledger::default()],
+            queues: Mutex::default(),
+            detector: Detector::default(),
+            counters: Mutex::new(Counters { base: Arc::default(), workers: Vec::new() }),
+        }
+    }
+
+    /// A new worker's block.
+    pub(crate) fn enroll(&self) -> Arc<ClusterCounters> {
+        let block = Arc::new(ClusterCounters::default());
+        self.counters.lock().workers.push(Arc::clone(&block));
+        block
+    }
+
+    /// A worker ends: its block is added to the base.
+    pub(crate) fn dismiss(&self, block: &Arc<ClusterCounters>) {
+        let mut counters = self.counters.lock();
+        counters.base.absorb(block);
+        counters.workers.retain(|other| !Arc::ptr_eq(other, block));
+    }
+
+    /// The sum of all blocks.
+    pub(crate) fn total(&self) -> ClusterCounters {
+        let counters = self.counters.lock();
+        let sum = ClusterCounters::default();
+        sum.absorb(&counters.base);
+        for block in &counters.workers {
+            sum.absorb(block);
+        }
+        sum
+    }
+}
+
+/// One cluster as one snapshot sees it.
+pub(crate) struct ClusterView {
+    /// Moves with every rebuild.
+    pub(crate) version: u64,
+    pub(crate) spec: Arc<ClusterSpec>,
+    /// Indices of a composite's sub-clusters, `None` for a cluster with hosts.
+    pub(crate) composite: Option<Vec<u32>>,
+    pub(crate) sets: Vec<HostSet>,
+    pub(crate) prepared: Prepared,
+    /// Keeps the slots of `sets` alive.
+    pub(crate) members: Vec<Arc<HostEntry>>,
+    /// Streams that one connection carries.
+    pub(crate) streams: u64,
+}
+
+impl ClusterView {
+    pub(crate) fn streams_of(spec: &ClusterSpec) -> u64 {
+        match spec.protocol {
+            Protocol::Http1 => 1,
+            Protocol::Http2 => u64::from(spec.max_concurrent_streams.max(1)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn view<'a>(&'a self, hosts: &'a HostArena) -> View<'a> {
+        View { policy: &self.spec.policy, sets: &self.sets, prepared: &self.prepared, hosts }
+    }
+
+    /// How connections are accounted for a request (or a stateless pick).
+    #[inline]
+    pub(crate) fn style(&self, stateless: bool) -> ConnectionStyle {
+        match self.spec.connections {
+            Some(style) => style,
+            None if stateless => ConnectionStyle::Count,
+            None => ConnectionStyle::Queue,
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! How requests are treated: compiled from routes and clusters, one entry per route and per cluster name.
+
+use crate::clock::nanos;
+use crate::hash::policy::HashPolicies;
+use crate::outcome::NEVER;
+use crate::retry::policy::RetryPolicy;
+use crate::route::RouteTables;
+use crate::spec::{
+    ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, PolicySpec, RetrySpec, RouteAction, SpecError,
+    Specs,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// All policies of one set of documents.
+pub(crate) struct Policies {
+    /// Counts document updates; a request keeps the policies it was made with.
+    pub(crate) generation: u32,
+    pub(crate) list: Vec<RequestPolicy>,
+    pub(crate) tables: RouteTables,
+    /// Policy by route, in the tables' order.
+    pub(crate) by_route: Vec<u32>,
+    /// By cluster index; `None` = no such cluster.
+    pub(crate) clusters: Vec<Option<ClusterPolicy>>,
+    /// Policy by target number minus one; `None` = the name is gone.
+    pub(crate) targets: Vec<Option<u32>>,
+    /// Cluster index by name, of every name ever seen.
+    pub(crate) names: BTreeMap<Box<str>, u32>,
+    /// The present set of wanted request headers, and its number.
+    pub(crate) want: (u16, Arc<[Box<str>]>),
+}
+
+/// How one kind of request is treated.
+pub(crate) struct RequestPolicy {
+    /// Route index in the tables; `None` for a named cluster without a route.
+    pub(crate) route: Option<u32>,
+    /// `VHOST/ROUTE`, or empty.
+    pub(crate) name: String,
+    pub(crate) leads: Leads,
+    pub(crate) retry: RetryPolicy,
+    /// Nanoseconds, NEVER = off.
+    pub(crate) timeout: u64,
+    /// Nanoseconds, NEVER = off.
+    pub(crate) per_try: u64,
+    /// Nanoseconds, NEVER = off.
+    pub(crate) per_try_idle: u64,
+    pub(crate) priority: u8,
+    pub(crate) hash: HashPolicies,
+    pub(crate) wants: Wants,
+    pub(crate) attempt_count_to_upstream: bool,
+    pub(crate) attempt_count_to_client: bool,
+    /// Path or authority are rewritten.
+    pub(crate) rewrites: bool,
+}
+
+/// Where a request goes.
+pub(crate) enum Leads {
+    Cluster(u32),
+    Header { name: Box<str>, missing: u16 },
+    Weighted { clusters: Vec<(u32, u64)>, total: u64 },
+    Direct { status: u16, headers: Vec<(String, String)>, body: String },
+}
+
+/// What a cluster says about requests to it.
+#[derive(Default)]
+pub(crate) struct ClusterPolicy {
+    /// Replaces the route's.
+    pub(crate) retry: Option<(RetryPolicy, Wants)>,
+    /// Used before the route's when not empty.
+    pub(crate) hash: HashPolicies,
+    /// `hash_policy` of the balancing policy itself: used alone.
+    pub(crate) own_hash: HashPolicies,
+    /// It, or a sub-cluster, chooses by hash.
+    pub(crate) hashes: bool,
+    /// Sub-clusters that have an `own_hash`.
+    pub(crate) own_hash_subs: Vec<u32>,
+}
+
+/// Numbers of the wanted sets of response headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wants {
+    pub(crate) ok: u16,
+    pub(crate) err: u16,
+}
+
+/// Every distinct set of header names, numbered from 1; number 1 is the empty set. Old numbers stay valid.
+pub(crate) struct WantSets {
+    sets: Vec<Arc<[Box<str>]>>,
+}
+
+impl Default for WantSets {
+    fn default() -> Self {
+        Self { sets: vec![Arc::from(Vec::new())] }
+    }
+}
+
+impl WantSets {
+    /// The number of a set; it is made when it is new.
+    pub(crate) fn intern(&mut self, mut names: Vec<String>) -> (u16, Arc<[Box<str>]>) {
+        names.sort_unstable();
+        names.dedup();
+        let at = self.sets.iter().position(|set| {
+            set.len() == names.len() && set.iter().zip(&names).all(|(a, b)| **a == **b)
+        });
+        let at = at.unwrap_or_else(|| {
+            self.sets.push(names.into_iter().map(String::into_boxed_str).collect());
+            self.sets.len() - 1
+        });
+        (u16::try_from(at + 1).unwrap_or(1), Arc::clone(&self.sets[at]))
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<Arc<[Box<str>]>> {
+        self.sets.get((number as usize).checked_sub(1)?).cloned()
+    }
+
+    fn responses(&mut self, retry: &RetryPolicy) -> Wants {
+        let (mut ok, mut err) = (Vec::new(), Vec::new());
+        retry.wanted_success_headers(&mut |name| ok.push(name.to_owned()));
+        retry.wanted_response_headers(&mut |name| err.push(name.to_owned()));
+        Wants { ok: self.intern(ok).0, err: self.intern(err).0 }
+    }
+}
+
+/// Names that stay numbered for the engine's life.
+#[derive(Default)]
+pub(crate) struct Names {
+    pub(crate) clusters: BTreeMap<Box<str>, u32>,
+    /// `name` or `route:NAME` to its number, from 1.
+    pub(crate) targets: BTreeMap<Box<str>, u32>,
+}
+
+impl Names {
+    pub(crate) fn cluster(&mut self, name: &str) -> u32 {
+        let next = self.clusters.len() as u32;
+        *self.clusters.entry(name.into()).or_insert(next)
+    }
+
+    fn target(&mut self, name: &str) -> u32 {
+        let next = self.targets.len() as u32 + 1;
+        *self.targets.entry(name.into()).or_insert(next)
+    }
+}
+
+impl Policies {
+    pub(crate) fn compile(
+        specs: &Specs,
+        generation: u32,
+        names: &mut Names,
+        wants: &mut WantSets,
+    ) -> Result<Self, SpecError> {
+        let tables = RouteTables::compile(&specs.route_tables)?;
+        let mut built = Self {
+            generation,
+            list: Vec::new(),
+            by_route: Vec::new(),
+            clusters: Vec::new(),
+            targets: Vec::new(),
+            names: BTreeMap::new(),
+            want: wants.intern(Vec::new()),
+            tables,
+        };
+        let mut leads_to: BTreeMap<&str, &ForwardSpec> = BTreeMap::new();
+        let mut route_retry: BTreeMap<&str, Option<&RetrySpec>> = BTreeMap::new();
+        let mut route_of: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut targets: BTreeMap<u32, u32> = BTreeMap::new();
+        for cluster in &specs.clusters {
+            names.cluster(&cluster.name);
+        }
+        let routes = specs.route_tables.iter().flat_map(|table| &table.virtual_hosts);
+        let routes = routes.flat_map(|host| host.routes.iter().map(move |route| (host, route)));
+        for (index, (host, route)) in routes.enumerate() {
+            let label = format!("{}/{}", host.name, route.name);
+            let policy = match &route.action {
+                RouteAction::Direct { status, headers, body } => {
+                    let leads =
+                        Leads::Direct { status: *status, headers: headers.clone(), body: body.clone() };
+                    RequestPolicy::new(&ForwardSpec::default(), None, leads, wants)?
+                }
+                RouteAction::Forward(forward) => {
+                    let retry = forward.retry.as_ref().or(host.retry.as_ref());
+                    let reached: Vec<&str> = match &forward.cluster {
+                        ClusterSource::Name(name) => vec![name],
+                        ClusterSource::Weighted(list) => list.iter().map(|w| w.name.as_str()).collect(),
+                        ClusterSource::Header(_) => Vec::new(),
+                    };
+                    for name in reached {
+                        leads_to.entry(name).or_insert(forward);
+                        route_retry.entry(name).or_insert(retry);
+                        route_of.entry(name).or_insert(index as u32);
+                    }
+                    RequestPolicy::new(forward, retry, leads(forward, names), wants)?
+                }
+            };
+            let at = built.list.len() as u32;
+            built.list.push(RequestPolicy {
+                route: Some(index as u32),
+                name: label.clone(),
+                attempt_count_to_upstream: host.include_request_attempt_count,
+                attempt_count_to_client: host.include_attempt_count_in_response,
+                ..policy
+            });
+            built.by_route.push(at);
+            if !route.name.is_empty() {
+                targets.entry(names.target(&format!("route:{label}"))).or_insert(at);
+                targets.entry(names.target(&format!("route:{}", route.name))).or_insert(at);
+            }
+        }
+        for cluster in &specs.clusters {
+            let lead = Leads::Cluster(names.cluster(&cluster.name));
+            let name = cluster.name.as_str();
+            let mut policy = match (&cluster.defaults, leads_to.get(name)) {
+                (Some(own), _) => RequestPolicy::new(own, own.retry.as_ref(), lead, wants)?,
+                (None, Some(route)) => {
+                    RequestPolicy::new(route, route_retry.get(name).copied().flatten(), lead, wants)?
+                }
+                (None, None) => RequestPolicy::new(&ForwardSpec::default(), None, lead, wants)?,
+            };
+            if cluster.defaults.is_none()
+                && let Some(route) = route_of.get(name)
+            {
+                let like = &built.list[built.by_route[*route as usize] as usize];
+                policy.attempt_count_to_upstream = like.attempt_count_to_upstream;
+                policy.attempt_count_to_client = like.attempt_count_to_client;
+            }
+            targets.insert(names.target(name), built.list.len() as u32);
+            built.list.push(policy);
+        }
+        built.clusters = cluster_policies(specs, names, wants)?;
+        built.targets = (1..=names.targets.len() as u32).map(|number| targets.get(&number).copied()).collect();
+        built.names = names.clusters.clone();
+        built.want = wants.intern(built.request_headers());
+        Ok(built)
+    }
+
+    /// Every request header that anything reads.
+    fn request_headers(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut add = |name: &str| all.push(name.to_owned());
+        self.tables.wanted_headers(&mut add);
+        for policy in &self.list {
+            policy.hash.wanted_headers(&mut add);
+            policy.retry.wanted_request_headers(&mut add);
+        }
+        for cluster in self.clusters.iter().flatten() {
+            cluster.hash.wanted_headers(&mut add);
+            cluster.own_hash.wanted_headers(&mut add);
+            if let Some((retry, _)) = &cluster.retry {
+                retry.wanted_request_headers(&mut add);
+            }
+        }
+        all
+    }
+}
+
+fn leads(forward: &ForwardSpec, names: &mut Names) -> Leads {
+    match &forward.cluster {
+        ClusterSource::Name(name) => Leads::Cluster(names.cluster(name)),
+        ClusterSource::Header(name) => {
+            Leads::Header { name: name.as_str().into(), missing: forward.cluster_not_found_status }
+        }
+        ClusterSource::Weighted(list) => {
+            let clusters: Vec<(u32, u64)> =
+                list.iter().map(|entry| (names.cluster(&entry.name), u64::from(entry.weight))).collect();
+            let total = clusters.iter().map(|(_, weight)| weight).sum();
+            Leads::Weighted { clusters, total }
+        }
+    }
+}
+
+impl RequestPolicy {
+    fn new(
+        forward: &ForwardSpec,
+        retry: Option<&RetrySpec>,
+        leads: Leads,
+        wants: &mut WantSets,
+    ) -> Result<Self, SpecError> {
+        let default = RetrySpec::default();
+        let spec = retry.unwrap_or(&default);
+        let retry = RetryPolicy::compile(spec)?;
+        let limit = |span: std::time::Duration| if span.is_zero() { NEVER } else { nanos(span) };
+        let timeout = limit(forward.timeout);
+        let mut per_try = limit(spec.per_try_timeout);
+        // A per-try limit that the global one reaches first, or at once, is ignored.
+        if timeout != NEVER && per_try >= timeout {
+            per_try = NEVER;
+        }
+        Ok(Self {
+            route: None,
+            name: String::new(),
+            leads,
+            wants: wants.responses(&retry),
+            retry,
+            timeout,
+            per_try,
+            per_try_idle: limit(spec.per_try_idle_timeout),
+            priority: forward.priority as u8,
+            hash: HashPolicies::compile(&forward.hash_policy)?,
+            attempt_count_to_upstream: false,
+            attempt_count_to_client: false,
+            rewrites: !forward.prefix_rewrite.is_empty()
+                || forward.regex_rewrite.is_some()
+                || !forward.host_rewrite.is_empty(),
+        })
+    }
+}
+
+fn cluster_policies(
+    specs: &Specs,
+    names: &mut Names,
+    wants: &mut WantSets,
+) -> Result<Vec<Option<ClusterPolicy>>, SpecError> {
+    let own = |cluster: &ClusterSpec| match &cluster.policy {
+        PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => {
+            HashPolicies::compile(&hashing.hash_policy).map(|own| (true, own))
+        }
+        _ => HashPolicies::compile(&[]).map(|none| (false, none)),
+    };
+    let mut list: Vec<Option<ClusterPolicy>> = Vec::new();
+    for cluster in &specs.clusters {
+        let index = names.cluster(&cluster.name) as usize;
+        let (hashes, own_hash) = own(cluster)?;
+        let retry = match &cluster.retry {
+            Some(spec) => {
+                let retry = RetryPolicy::compile(spec)?;
+                let wanted = wants.responses(&retry);
+                Some((retry, wanted))
+            }
+            None => None,
+        };
+        let policy = ClusterPolicy {
+            retry,
+            hash: HashPolicies::compile(&cluster.hash_policy)?,
+            own_hash,
+            hashes,
+            own_hash_subs: Vec::new(),
+        };
+        if list.len() <= index {
+            list.resize_with(index + 1, || None);
+        }
+        list[index] = Some(policy);
+    }
+    // What a composite reaches, through composites: there are no cycles.
+    let by_name: BTreeMap<&str, &ClusterSpec> = specs.clusters.iter().map(|c| (c.name.as_str(), c)).collect();
+    for cluster in &specs.clusters {
+        if !matches!(cluster.kind, ClusterKind::Composite(_)) {
+            continue;
+        }
+        let mut seen: BTreeMap<&str, ()> = BTreeMap::new();
+        let mut open = vec![cluster];
+        while let Some(at) = open.pop() {
+            let ClusterKind::Composite(subs) = &at.kind else { continue };
+            for sub in subs {
+                if seen.insert(sub, ()).is_none()
+                    && let Some(sub) = by_name.get(sub.as_str())
+                {
+                    open.push(sub);
+                }
+            }
+        }
+        let reached: Vec<u32> =
+            seen.keys().filter(|name| by_name.contains_key(*name)).map(|name| names.cluster(name)).collect();
+        let reaches = |want: fn(&ClusterPolicy) -> bool| -> Vec<u32> {
+            reached
+                .iter()
+                .copied()
+                .filter(|i| list.get(*i as usize).and_then(Option::as_ref).is_some_and(want))
+                .collect()
+        };
+        let hashes = !reaches(|p| p.hashes).is_empty();
+        let own_hash_subs = reaches(|p| !p.own_hash.is_empty());
+        let index = names.cluster(&cluster.name) as usize;
+        if let Some(policy) = &mut list[index] {
+            policy.hashes = hashes;
+            policy.own_hash_subs = own_hash_subs;
+        }
+    }
+    Ok(list)
+}

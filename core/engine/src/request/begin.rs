@@ -1,0 +1,335 @@
+//! A new request: its route, cluster, policies, hash and limits.
+
+use super::state::{End, State};
+use super::{Walk, clear};
+use crate::clock::Time;
+use crate::hash::policy::{GeneratedCookie, HashInput, HashPolicies};
+use crate::headers::HeaderView;
+use crate::ids::{GENERATIONS, Id};
+use crate::outcome::{Decision, Head, Misuse, NEVER, flags, head_bits, refusal};
+use crate::policies::{ClusterPolicy, Leads, Policies, RequestPolicy};
+use crate::random::Random;
+use crate::retry::RetrySettings;
+use crate::route::RequestView;
+use twox_hash::XxHash64;
+
+/// Bytes of text that a head may hold.
+const HEAD_LIMIT: usize = 60 * 1024;
+
+/// Target number of a name that no document has.
+pub const UNKNOWN_TARGET: u32 = u32::MAX;
+
+/// The stateless form of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Stateless {
+    /// Its attempt number.
+    pub number: u32,
+}
+
+impl<'a> Walk<'a> {
+    /// Takes a slot, fills it from the head and makes the first choice.
+    pub(crate) fn begin(
+        &mut self,
+        head: &Head<'_>,
+        stateless: Option<Stateless>,
+        out: &mut Decision,
+    ) -> Result<(), Misuse> {
+        clear(out);
+        let snapshot: &'a _ = self.snapshot;
+        let policies: &Policies = &snapshot.policies;
+        let old;
+        let names: &[Box<str>] = if head.headers.is_empty() {
+            &[]
+        } else if head.want == u32::from(policies.want.0) {
+            &policies.want.1
+        } else {
+            old = self.core.wants.lock().get(head.want).ok_or(Misuse::Invalid)?;
+            &old
+        };
+        let headers = HeaderView::new(names, head.headers).ok_or(Misuse::Invalid)?;
+        check(head)?;
+        let view = RequestView {
+            method: head.method,
+            scheme: head.scheme,
+            authority: head.authority,
+            path: head.path,
+            headers,
+        };
+        self.begin_checked(policies, head, &view, stateless, out)
+    }
+
+    fn begin_checked(
+        &mut self,
+        policies: &Policies,
+        head: &Head<'_>,
+        view: &RequestView<'_>,
+        stateless: Option<Stateless>,
+        out: &mut Decision,
+    ) -> Result<(), Misuse> {
+        let policy = match head.target {
+            0 => policies.tables.find(view, self.random).map(|route| policies.by_route[route]),
+            UNKNOWN_TARGET => None,
+            target => match policies.targets.get(target as usize - 1) {
+                Some(policy) => *policy,
+                None => return Err(Misuse::NotFound),
+            },
+        };
+        let index = self.take_slot()?;
+        let slot = self.core.slab.get(index).ok_or(Misuse::Limit)?;
+        let mut state = slot.state.lock();
+        let st = &mut *state;
+        st.reset(self.now);
+        let id = Id { engine: self.core.settings.index, slot: index, generation: st.generation, attempt: 0 };
+        slot.user_data.store(head.user_data, std::sync::atomic::Ordering::Relaxed);
+        st.policies = policies.generation;
+        let Some(policy) = policy else {
+            // Without a route there is no policy either; the first one only fills the field.
+            st.policy = 0;
+            let (why, status, flag) = if head.target == 0 {
+                (refusal::NO_ROUTE, 404, flags::NR)
+            } else {
+                (refusal::NO_CLUSTER, 503, flags::NC)
+            };
+            self.refuse(id.pack(), st, why, status, flag, out);
+            return Ok(());
+        };
+        st.policy = policy;
+        let policy = &policies.list[policy as usize];
+        let cluster = match self.lead(policies, policy, view) {
+            Ok(cluster) => cluster,
+            Err(Answer::Direct(status)) => {
+                self.refuse(id.pack(), st, refusal::DIRECT_RESPONSE, status, 0, out);
+                return Ok(());
+            }
+            Err(Answer::NoCluster(status, name)) => {
+                st.rare().missing = name;
+                self.refuse(id.pack(), st, refusal::NO_CLUSTER, status, flags::NC, out);
+                return Ok(());
+            }
+        };
+        st.cluster = cluster;
+        let own = policies.cluster(cluster);
+        self.limits(st, head, policy);
+        if let Some(own) = own {
+            st.cluster_retry = own.retry.is_some();
+            if own.hashes {
+                self.hash(st, policies, policy, own, head, view);
+            }
+        }
+        if policy.rewrites
+            && let Some(route) = policy.route
+        {
+            let (path, authority) = policies.tables.rewrite(route as usize, view);
+            if path.is_some() || authority.is_some() {
+                let rare = st.rare();
+                rare.path = path;
+                rare.authority = authority;
+            }
+        }
+        let retry = policies.retry(st);
+        if let Some(settings) = RetrySettings::new(retry, view, head.bits & head_bits::INTERNAL != 0) {
+            st.retries = true;
+            st.remaining = settings.remaining;
+            st.on = settings.bits;
+            if settings.extra.is_some() {
+                st.rare().extra = settings.extra;
+            }
+        }
+        st.back_off = retry.back_off;
+        if let Some(Stateless { number }) = stateless {
+            st.stateless = true;
+            st.number = number;
+            st.is_retry = number > 1;
+            st.remaining = st.remaining.saturating_sub(number.saturating_sub(1));
+            for _ in 2..number.min(64) {
+                st.back_off.skip();
+            }
+            if !head.tried.is_empty() {
+                st.rare().tried =
+                    head.tried.split(',').map(|a| a.trim_ascii().to_owned()).filter(|a| !a.is_empty()).collect();
+            }
+        }
+        self.first(policies, slot, id.pack(), st, out);
+        Ok(())
+    }
+
+    /// A free slot: from the worker's stock, or from the engine's.
+    #[inline]
+    fn take_slot(&mut self) -> Result<u32, Misuse> {
+        if let Some(index) = self.free.pop() {
+            return Ok(index);
+        }
+        if !self.core.slab.fetch(self.free, self.core.settings.first_generation) {
+            return Err(Misuse::Limit);
+        }
+        self.free.pop().ok_or(Misuse::Limit)
+    }
+
+    /// A done request's slot goes back to the stock; its ids are stale from here on.
+    #[inline]
+    pub(crate) fn give_slot(&mut self, id: u64, st: &mut State) {
+        st.generation = (st.generation + 1) % GENERATIONS;
+        self.free.push(Id::unpack(id).slot);
+        if self.free.len() > super::Slab::stock_limit() {
+            self.core.slab.give_back(self.free, super::Slab::stock_kept());
+        }
+    }
+
+    /// Which cluster the route leads to.
+    fn lead(
+        &mut self,
+        policies: &Policies,
+        policy: &RequestPolicy,
+        view: &RequestView<'_>,
+    ) -> Result<u32, Answer> {
+        let exists = |index: &u32| policies.cluster(*index).is_some();
+        match &policy.leads {
+            Leads::Cluster(index) if exists(index) => Ok(*index),
+            Leads::Cluster(_) => Err(Answer::NoCluster(503, String::new())),
+            Leads::Header { name, missing } => {
+                let value = view.headers.first(name).unwrap_or(b"");
+                let name = std::str::from_utf8(value).unwrap_or("");
+                let index = policies.names.get(name).copied().filter(exists);
+                index.ok_or_else(|| Answer::NoCluster(*missing, name.to_owned()))
+            }
+            Leads::Weighted { clusters, total } => {
+                let mut at = self.random.next_u64() % (*total).max(1);
+                for (index, weight) in clusters {
+                    if at < *weight {
+                        return if exists(index) {
+                            Ok(*index)
+                        } else {
+                            Err(Answer::NoCluster(503, String::new()))
+                        };
+                    }
+                    at -= weight;
+                }
+                Err(Answer::NoCluster(503, String::new()))
+            }
+            Leads::Direct { status, .. } => Err(Answer::Direct(*status)),
+        }
+    }
+
+    fn limits(&mut self, st: &mut State, head: &Head<'_>, policy: &RequestPolicy) {
+        let own = if head.timeout == 0 { NEVER } else { head.timeout };
+        st.timeout = policy.timeout.min(own);
+        st.per_try = policy.per_try;
+        if st.timeout != NEVER && st.per_try >= st.timeout {
+            st.per_try = NEVER;
+        }
+        st.body = head.body;
+        st.replay = head.bits & head_bits::REPLAY != 0;
+        st.upload_open = head.body == 3;
+        st.deadline = if st.upload_open || st.timeout == NEVER { Time::NEVER } else { self.now.plus(st.timeout) };
+        st.routing = match head.priority {
+            0 | 1 => head.priority as u8,
+            _ => policy.priority,
+        };
+    }
+
+    /// Section 17 of `spec/load-balancing.md`: the caller's own hash, or the first list that is not empty.
+    fn hash(
+        &mut self,
+        st: &mut State,
+        policies: &Policies,
+        policy: &RequestPolicy,
+        own: &ClusterPolicy,
+        head: &Head<'_>,
+        view: &RequestView<'_>,
+    ) {
+        if head.bits & head_bits::HASH != 0 {
+            st.hash = Some(head.hash);
+            return;
+        }
+        if let Some(key) = head.key {
+            st.hash = Some(XxHash64::oneshot(0, key));
+            return;
+        }
+        let input = HashInput {
+            headers: view.headers,
+            method: view.method,
+            scheme: view.scheme,
+            authority: view.authority,
+            path: view.path,
+            source: head.source,
+            local: head.local,
+        };
+        let list: &HashPolicies = if !own.own_hash.is_empty() {
+            &own.own_hash
+        } else if !own.hash.is_empty() {
+            &own.hash
+        } else {
+            &policy.hash
+        };
+        let mut cookie: Option<GeneratedCookie> = None;
+        if !list.is_empty() {
+            st.hash = list.evaluate(&input, &mut cookie);
+        }
+        for &sub in &own.own_hash_subs {
+            if let Some(sub_policy) = policies.cluster(sub) {
+                let hash = sub_policy.own_hash.evaluate(&input, &mut cookie);
+                st.rare().own_hashes.push((sub, hash));
+            }
+        }
+        if let Some(cookie) = cookie {
+            st.rare().cookies = std::iter::once(cookie.set_cookie).chain(cookie.others).collect();
+        }
+    }
+
+    /// Ends a request with a refusal.
+    pub(crate) fn refuse(
+        &mut self,
+        id: u64,
+        st: &mut State,
+        why: u8,
+        status: u16,
+        flag: u32,
+        out: &mut Decision,
+    ) {
+        st.flags |= flag;
+        st.end = End::Refused(why);
+        st.reply_status = status;
+        out.kind = crate::outcome::kind::REFUSED;
+        out.request = id;
+        out.number = st.number;
+        out.status = status;
+        out.refusal = why;
+        out.resource = st.resource;
+        out.flags = st.flags;
+        out.wait = NEVER;
+        out.try_timeout = NEVER;
+        out.remaining = NEVER;
+        self.done(id, st);
+        out.bits |= self.signals();
+    }
+}
+
+/// Why a route leads to no cluster.
+enum Answer {
+    Direct(u16),
+    NoCluster(u16, String),
+}
+
+fn check(head: &Head<'_>) -> Result<(), Misuse> {
+    let text = [
+        head.method.len(),
+        head.scheme.len(),
+        head.authority.len(),
+        head.path.len(),
+        head.headers.len(),
+        head.source.len(),
+        head.local.len(),
+        head.key.map_or(0, <[u8]>::len),
+        head.tried.len(),
+        head.override_host.len(),
+        head.metadata.len(),
+        head.filter_metadata.len(),
+    ];
+    if text.iter().sum::<usize>() > HEAD_LIMIT {
+        return Err(Misuse::Limit);
+    }
+    if !(-1..=1).contains(&head.priority) || head.body > 3 {
+        return Err(Misuse::Invalid);
+    }
+    Ok(())
+}

@@ -1,0 +1,429 @@
+//! The next attempt, or a wait, or a refusal.
+
+use super::state::{Attempt, Phase, State};
+use super::{Waiters, Walk, clear};
+use crate::balance::Selection;
+use crate::breaker::ledger;
+use crate::breaker::{Permit, Place, acquire, leave, release};
+use crate::clock::Time;
+use crate::ids::{Id, attempt_mark, request_of};
+use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, refusal, resource, span, wait};
+use crate::policies::Policies;
+use crate::request::slab::Slot;
+use crate::stats::Counter;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A queued caller is asked back at least this often: a lost wake-up costs a second, not a hang.
+const ASK_BACK: u64 = 1_000_000_000;
+
+/// A host that a selection found.
+struct Picked {
+    slot: u32,
+    cluster: u32,
+    priority: u32,
+    bits: u16,
+}
+
+/// What every level of a selection passes on.
+struct Want<'w> {
+    hash: Option<u64>,
+    own_hashes: &'w [(u32, Option<u64>)],
+    number: u32,
+    candidates: u32,
+    reject: Option<&'w dyn Fn(u32) -> bool>,
+}
+
+impl Walk<'_> {
+    /// `choose` on a live request.
+    pub(crate) fn choose(&mut self, request: u64, out: &mut Decision) -> Result<(), Misuse> {
+        let id = Id::unpack(request);
+        let slot = Walk::find(self.core, id)?;
+        let mut state = slot.state.lock();
+        let st = &mut *state;
+        if st.generation != id.generation || !st.phase.is_live() {
+            return Err(Misuse::Ended);
+        }
+        let request = request_of(request);
+        match st.phase {
+            Phase::Flight | Phase::Streaming => return Err(Misuse::State),
+            Phase::Free | Phase::Done => return Err(Misuse::Ended),
+            Phase::Select | Phase::BackOff | Phase::Queued => {}
+        }
+        clear(out);
+        self.now = st.at(self.now);
+        let made = self.made(st).ok_or(Misuse::Ended)?;
+        if self.now >= st.deadline {
+            self.too_late(slot, request, st, out);
+            return Ok(());
+        }
+        match st.phase {
+            Phase::BackOff if self.now < st.retry_at => {
+                self.wait(request, st, wait::BACKOFF, st.retry_at.min(st.deadline), out);
+            }
+            Phase::BackOff => self.retry(&made, slot, request, st, out),
+            Phase::Queued => self.queued(&made, slot, request, st, out),
+            _ => self.select(&made, slot, request, st, out),
+        }
+        Ok(())
+    }
+
+    /// The first choice of a new request.
+    #[inline]
+    pub(crate) fn first(
+        &mut self,
+        policies: &Policies,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        out: &mut Decision,
+    ) {
+        if !st.stateless {
+            st.number = 1;
+        } else if st.number > 1 && st.retries {
+            // The retry breaker is asked here: nobody decided this retry before.
+            let p = usize::from(st.routing);
+            let entry = &self.snapshot.clusters[st.cluster as usize];
+            if let Some(view) = &entry.view {
+                let max = entry.shared.ledgers[p].max_retries(&view.spec.breakers.thresholds[p]);
+                if !ledger::take(&entry.shared.ledgers[p].retries, max) {
+                    self.clusters[st.cluster as usize].counters.count(Counter::RqRetryOverflow);
+                    st.resource = resource::RETRIES;
+                    self.refuse(request, st, refusal::OVERFLOW, 503, flags::UO, out);
+                    return;
+                }
+                st.holds_retry = true;
+                let counters = &self.clusters[st.cluster as usize].counters;
+                counters.count(Counter::RqRetry);
+                counters.count(Counter::RqRetryBackoffExponential);
+            }
+        }
+        self.select(policies, slot, request, st, out);
+    }
+
+    /// The back-off is over (section 11).
+    fn retry(
+        &mut self,
+        policies: &Policies,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        out: &mut Decision,
+    ) {
+        st.is_retry = true;
+        st.number = st.number.saturating_add(1);
+        if self.snapshot.clusters[st.cluster as usize].view.is_some() {
+            let counters = &self.clusters[st.cluster as usize].counters;
+            counters.count(Counter::RqRetry);
+            if !st.immediate {
+                counters.count(Counter::RqRetryBackoffExponential);
+            }
+        }
+        self.select(policies, slot, request, st, out);
+    }
+
+    /// Chooses a host and asks for a permit there.
+    fn select(
+        &mut self,
+        policies: &Policies,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        out: &mut Decision,
+    ) {
+        if self.snapshot.clusters[st.cluster as usize].view.is_none() {
+            self.refuse(request, st, refusal::NO_CLUSTER, 503, flags::NC, out);
+            return;
+        }
+        let picked = match self.host(policies, st) {
+            Ok(picked) => picked,
+            Err(why) => {
+                st.resource = why;
+                let counters = &self.clusters[st.cluster as usize].counters;
+                counters.count(Counter::CxNoneHealthy);
+                counters.count_status(503, false);
+                self.refuse(request, st, refusal::NO_HEALTHY_UPSTREAM, 503, flags::UH, out);
+                return;
+            }
+        };
+        let facts = self.core.hosts.facts(picked.slot);
+        let mut attempt = Attempt {
+            mark: attempt_mark(st.number.max(1)),
+            number: st.number,
+            slot: picked.slot,
+            birth: facts.birth.load(Relaxed),
+            cluster: picked.cluster,
+            started: self.now,
+            bits: picked.bits | if st.is_retry { bits::RETRY } else { 0 },
+            counted: false,
+            answered: false,
+            total: false,
+            priority: picked.priority,
+        };
+        let style = match &self.snapshot.clusters[picked.cluster as usize].view {
+            Some(view) => view.style(st.stateless),
+            None => crate::spec::ConnectionStyle::Count,
+        };
+        let core = self.core;
+        let waiters = Waiters { slab: &core.slab, ready: &core.ready };
+        let permit = {
+            let ask = self.ask(picked.cluster, picked.slot, st.routing);
+            acquire(&ask, style, request, &slot.grant, &waiters)
+        };
+        match permit {
+            Permit::Granted => self.go(policies, request, st, attempt, out),
+            Permit::Counted => {
+                attempt.counted = true;
+                self.go(policies, request, st, attempt, out);
+            }
+            Permit::Queued => {
+                st.queued = Some(attempt);
+                st.phase = Phase::Queued;
+                // The grant may have come between queueing and here.
+                if slot.grant.get() == Place::Waiting {
+                    self.wait(request, st, wait::QUEUE, st.deadline.min(self.now.plus(ASK_BACK)), out);
+                } else {
+                    self.queued(policies, slot, request, st, out);
+                }
+            }
+            Permit::Refused(which) => {
+                st.tried.push((attempt.slot, attempt.birth));
+                out.host = attempt.slot;
+                out.host_version = facts.version.load(Relaxed);
+                self.overflow(request, st, which, out);
+            }
+        }
+    }
+
+    fn overflow(&mut self, request: u64, st: &mut State, which: u8, out: &mut Decision) {
+        st.resource = which;
+        self.clusters[st.cluster as usize].counters.count_status(503, false);
+        self.refuse(request, st, refusal::OVERFLOW, 503, flags::UO, out);
+    }
+
+    /// Is it my turn?
+    fn queued(
+        &mut self,
+        policies: &Policies,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        out: &mut Decision,
+    ) {
+        let Some(attempt) = st.queued else {
+            st.phase = Phase::Select;
+            self.select(policies, slot, request, st, out);
+            return;
+        };
+        match slot.grant.get() {
+            Place::Waiting => {
+                self.wait(request, st, wait::QUEUE, st.deadline.min(self.now.plus(ASK_BACK)), out);
+            }
+            Place::Granted => {
+                slot.grant.set(Place::None);
+                st.queued = None;
+                let attempt = Attempt { started: self.now, ..attempt };
+                self.go(policies, request, st, attempt, out);
+            }
+            Place::Overflow => {
+                slot.grant.set(Place::None);
+                st.queued = None;
+                out.host = attempt.slot;
+                out.host_version = self.core.hosts.facts(attempt.slot).version.load(Relaxed);
+                self.overflow(request, st, resource::REQUESTS, out);
+            }
+            Place::HostGone | Place::None => {
+                slot.grant.set(Place::None);
+                st.queued = None;
+                st.phase = Phase::Select;
+                self.select(policies, slot, request, st, out);
+            }
+        }
+    }
+
+    /// Gives up the place in the queue, or the grant that came meanwhile. Returns whether it was still waiting.
+    pub(crate) fn leave_queue(&mut self, slot: &Slot, request: u64, st: &mut State) -> bool {
+        let Some(attempt) = st.queued.take() else { return false };
+        let core = self.core;
+        let waiters = Waiters { slab: &core.slab, ready: &core.ready };
+        let ask = self.ask(attempt.cluster, attempt.slot, st.routing);
+        let waiting = leave(&ask, request, &slot.grant);
+        if !waiting && slot.grant.get() == Place::Granted {
+            release(&ask, false, &waiters);
+        }
+        slot.grant.set(Place::None);
+        waiting
+    }
+
+    /// The deadline passed while nothing was in flight (section 14.3).
+    fn too_late(&mut self, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
+        if st.phase == Phase::Queued && self.leave_queue(slot, request, st) {
+            let counters = &self.clusters[st.cluster as usize].counters;
+            counters.count(Counter::RqTimeout);
+            counters.count(Counter::RqCancelled);
+            counters.count_status(504, false);
+        }
+        self.refuse(request, st, refusal::TIMEOUT, 504, flags::UT, out);
+    }
+
+    fn wait(&mut self, request: u64, st: &State, why: u8, until: Time, out: &mut Decision) {
+        out.kind = kind::WAIT;
+        out.request = request;
+        out.number = st.number;
+        out.refusal = why;
+        out.wait = span(until, self.now);
+        out.remaining = span(st.deadline, self.now);
+        out.try_timeout = NEVER;
+        out.bits = self.signals();
+    }
+
+    /// The attempt may be sent.
+    #[inline]
+    fn go(
+        &mut self,
+        policies: &Policies,
+        request: u64,
+        st: &mut State,
+        attempt: Attempt,
+        out: &mut Decision,
+    ) {
+        let policy = policies.request(st);
+        let wants = match policies.cluster(st.cluster).and_then(|own| own.retry.as_ref()) {
+            Some((_, wants)) => *wants,
+            None => policy.wants,
+        };
+        let remaining = span(st.deadline, self.now);
+        out.kind = kind::GO;
+        out.request = request;
+        out.attempt = request | u64::from(attempt.mark);
+        out.host = attempt.slot;
+        out.host_version = self.core.hosts.facts(attempt.slot).version.load(Relaxed);
+        out.number = attempt.number;
+        out.want_ok = wants.ok;
+        out.want_err = wants.err;
+        out.try_timeout = st.per_try.min(remaining);
+        out.remaining = remaining;
+        out.wait = NEVER;
+        let mut bits = attempt.bits;
+        if policy.attempt_count_to_upstream | policy.attempt_count_to_client | st.has_rare {
+            bits |= Self::header_bits(policy, st);
+        }
+        out.bits = bits | self.signals();
+        if !st.stateless {
+            st.tried.push((attempt.slot, attempt.birth));
+        }
+        st.attempts.push(attempt);
+        st.phase = Phase::Flight;
+    }
+
+    #[cold]
+    fn header_bits(policy: &crate::policies::RequestPolicy, st: &State) -> u16 {
+        let rare = st.rare.as_deref().filter(|_| st.has_rare);
+        let rewrite = rare.is_some_and(|rare| rare.path.is_some() || rare.authority.is_some());
+        let cookies = rare.is_some_and(|rare| !rare.cookies.is_empty());
+        let mut bits = 0;
+        if policy.attempt_count_to_upstream || policy.attempt_count_to_client || rewrite || cookies {
+            bits |= bits::HEADERS;
+        }
+        if rewrite {
+            bits |= bits::REWRITE;
+        }
+        bits
+    }
+
+    /// One host for this attempt, or why there is none (a number of [`resource`]).
+    fn host(&mut self, policies: &Policies, st: &State) -> Result<Picked, u8> {
+        let rare = st.rare.as_deref().filter(|_| st.has_rare);
+        let own_hashes = rare.map_or(&[][..], |rare| &rare.own_hashes);
+        let retry = policies.retry(st);
+        let hosts = &self.core.hosts;
+        let tried = &st.tried;
+        let named = rare.map_or(&[][..], |rare| &rare.tried);
+        let reject = |slot: u32| {
+            let birth = hosts.facts(slot).birth.load(Relaxed);
+            tried.contains(&(slot, birth))
+                || (!named.is_empty()
+                    && hosts.info(slot).is_some_and(|(_, info)| named.contains(&info.address)))
+        };
+        let predicates = st.is_retry && retry.previous_hosts;
+        let want = Want {
+            hash: st.hash,
+            own_hashes,
+            number: st.number,
+            candidates: if st.is_retry { retry.candidates } else { 1 },
+            reject: if predicates { Some(&reject) } else { None },
+        };
+        self.pick(st.cluster, &want)
+    }
+
+    /// One selection in one cluster; a composite hands on to the sub-cluster of this attempt.
+    fn pick(&mut self, cluster: u32, want: &Want<'_>) -> Result<Picked, u8> {
+        let entry = &self.snapshot.clusters[cluster as usize];
+        let Some(view) = &entry.view else { return Err(resource::SUB_CLUSTER_MISSING) };
+        if let Some(subs) = &view.composite {
+            return self.composite(subs, want);
+        }
+        let mine = &mut self.clusters[cluster as usize];
+        let Some(scheduler) = &mut mine.scheduler else { return Err(resource::SUB_CLUSTER_MISSING) };
+        let own = want.own_hashes.iter().find(|(of, _)| *of == cluster);
+        let active = |p: usize| entry.shared.ledgers[p].requests.load(Relaxed);
+        let mut selection = Selection {
+            hash: own.map_or(want.hash, |(_, hash)| *hash),
+            random: self.random,
+            now: self.now,
+            candidates: want.candidates,
+            reject: want.reject,
+            cluster_active: active(0).saturating_add(active(1)),
+            counters: &mine.counters,
+            priority: 0,
+            panic: false,
+            degraded: false,
+        };
+        let slot = scheduler.choose(view.view(&self.core.hosts), &mut selection);
+        let mut bits = 0;
+        if selection.panic {
+            bits |= bits::PANIC;
+        }
+        if selection.degraded {
+            bits |= bits::DEGRADED;
+        }
+        let priority = selection.priority;
+        match slot {
+            Some(slot) => Ok(Picked { slot, cluster, priority, bits }),
+            None => Err(resource::NONE),
+        }
+    }
+
+    /// Attempt N goes to the N-th sub-cluster, or forward to the next that has a host
+    /// (`spec/composite-and-aggregate.md` A2).
+    fn composite(&mut self, subs: &[u32], want: &Want<'_>) -> Result<Picked, u8> {
+        let Some(first) = (want.number as usize).checked_sub(1) else {
+            return Err(resource::NO_ATTEMPT_NUMBER);
+        };
+        if first >= subs.len() {
+            return Err(resource::PAST_LAST_SUB_CLUSTER);
+        }
+        let mut why = resource::SUB_CLUSTER_EMPTY;
+        for (walked, sub) in subs[first..].iter().enumerate() {
+            match self.pick(*sub, want) {
+                Ok(mut picked) => {
+                    if walked > 0 {
+                        picked.bits |= bits::FALLBACK;
+                    }
+                    return Ok(picked);
+                }
+                Err(resource::NONE) => {
+                    let empty = self.snapshot.clusters[*sub as usize]
+                        .view
+                        .as_ref()
+                        .is_none_or(|view| view.members.is_empty());
+                    why = if empty { resource::SUB_CLUSTER_EMPTY } else { resource::SUB_CLUSTER_REFUSED };
+                }
+                Err(inner) => why = inner,
+            }
+            if !self.snapshot.runtime.composite_skip_empty {
+                break;
+            }
+        }
+        Err(why)
+    }
+}

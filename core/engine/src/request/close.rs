@@ -1,0 +1,243 @@
+//! Ends of attempts and requests: what is held is given back, once.
+
+use super::state::{Attempt, Phase, State};
+use super::{Waiters, Walk};
+use crate::breaker::{Place, leave, release};
+use crate::hosts::flag;
+use crate::ids::{Id, request_of};
+use crate::outcome::{
+    Misuse, Outcome, Verdict, action, bits, failure, finish, flags, note, outcome_bits, reason,
+};
+use crate::outlier::{Watch, book};
+use crate::request::slab::Slot;
+use crate::stats::Counter;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Walk<'_> {
+    /// Gives back what an attempt holds and forgets it.
+    #[inline]
+    pub(crate) fn end_attempt(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize, closed: bool) {
+        let attempt = st.attempts.remove(at);
+        let core = self.core;
+        let waiters = Waiters { slab: &core.slab, ready: &core.ready };
+        let ask = self.ask(attempt.cluster, attempt.slot, st.routing);
+        if attempt.counted {
+            if leave(&ask, request, &slot.grant) {
+                return;
+            }
+            slot.grant.set(Place::None);
+        }
+        let gone = core.hosts.flags(attempt.slot) & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK) != 0;
+        release(&ask, closed || gone, &waiters);
+    }
+
+    /// The request is over: its slot goes back, its ids are stale.
+    #[inline]
+    pub(crate) fn done(&mut self, request: u64, st: &mut State) {
+        debug_assert!(st.attempts.is_empty() && st.queued.is_none());
+        self.free_retry(st);
+        st.phase = Phase::Done;
+        self.give_slot(request, st);
+    }
+
+    /// `end` of an answered attempt, or its body broke.
+    pub(crate) fn end(&mut self, attempt: u64, outcome: &Outcome<'_>) -> Verdict {
+        let id = Id::unpack(attempt);
+        let slot = match Walk::find(self.core, id) {
+            Ok(slot) if id.attempt != 0 => slot,
+            Ok(_) | Err(Misuse::Invalid) => return Misuse::Invalid.into(),
+            Err(_) => return Verdict::default(),
+        };
+        let mut state = slot.state.lock();
+        let st = &mut *state;
+        if st.generation != id.generation || !st.phase.is_live() {
+            return Verdict::default();
+        }
+        let Some(at) = st.attempt(id.attempt) else { return Verdict::default() };
+        self.now = st.at(self.now);
+        if !st.attempts[at].answered {
+            return Misuse::State.into();
+        }
+        self.stream_over(slot, request_of(attempt), st, at, outcome)
+    }
+
+    /// The stream after the headers is over, cleanly or not.
+    pub(crate) fn stream_over(
+        &mut self,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        at: usize,
+        outcome: &Outcome<'_>,
+    ) -> Verdict {
+        let attempt = st.attempts[at];
+        let broken = outcome.failure != failure::NONE || outcome.bits & outcome_bits::CUT != 0;
+        if broken {
+            self.body_broke(&attempt, outcome.failure);
+        } else if outcome.grpc_status > 0 {
+            self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
+        }
+        let closed = (broken && self.closes(&attempt, false)) || outcome.bits & outcome_bits::CLOSED != 0;
+        self.end_attempt(slot, request, st, at, closed);
+        let mut verdict = self.verdict(st, action::FORWARD, reason::STREAM_ENDED, 0, 0);
+        if st.attempts.is_empty() {
+            self.done(request, st);
+        }
+        verdict.bits = (self.signals() & 7) as u8;
+        verdict
+    }
+
+    /// A reset after the headers counts against the host as one before them; it is never retried.
+    fn body_broke(&mut self, attempt: &Attempt, kind: u8) {
+        let silent = matches!(
+            kind,
+            failure::OVERFLOW
+                | failure::MAX_STREAM_DURATION
+                | failure::NO_ERROR_RESET
+                | failure::GLOBAL_TIMEOUT
+                | failure::TIMEOUT
+        );
+        let entry = &self.snapshot.clusters[attempt.cluster as usize];
+        let Some(view) = entry.view.as_ref().filter(|_| !silent) else { return };
+        let Some(spec) = &view.spec.outlier else { return };
+        let watch = Watch {
+            spec,
+            detector: &entry.shared.detector,
+            hosts: &self.core.hosts,
+            counters: &self.clusters[attempt.cluster as usize].counters,
+            number_of_hosts: view.members.len() as u32,
+        };
+        let code = if kind == failure::PER_TRY_IDLE_TIMEOUT { 504 } else { 503 };
+        if book(&watch, attempt.slot, code) && self.core.hosts.flags(attempt.slot) & flag::REMOVED == 0 {
+            let effects = watch.fire(attempt.slot, self.now, self.random);
+            self.core.outlier_effects(attempt.cluster, &effects, self.now);
+        }
+    }
+
+    /// `cancel`: no report to the detector, no retry; the request ends unless others are in flight.
+    pub(crate) fn cancel(&mut self, attempt: u64) -> Verdict {
+        let id = Id::unpack(attempt);
+        let Ok(slot) = Walk::find(self.core, id) else { return Verdict::default() };
+        let mut state = slot.state.lock();
+        let st = &mut *state;
+        if st.generation != id.generation || !st.phase.is_live() {
+            return Verdict::default();
+        }
+        let Some(at) = st.attempt(id.attempt) else { return Verdict::default() };
+        self.now = st.at(self.now);
+        self.cut(slot, request_of(attempt), st, at);
+        let mut verdict = self.verdict(st, action::FORWARD, reason::CLIENT_GONE, 0, 0);
+        if st.attempts.is_empty() {
+            self.done(request_of(attempt), st);
+        }
+        verdict.bits = (self.signals() & 7) as u8;
+        verdict
+    }
+
+    fn cut(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize) {
+        self.count_total(st, at);
+        let closed = self.closes(&st.attempts[at], false);
+        self.end_attempt(slot, request, st, at, closed);
+    }
+
+    /// `finish`: everything the request holds is given back, whatever its state.
+    pub(crate) fn finish(&mut self, request: u64, why: u32) -> Verdict {
+        let id = Id::unpack(request);
+        let Ok(slot) = Walk::find(self.core, id) else { return Verdict::default() };
+        let mut state = slot.state.lock();
+        let st = &mut *state;
+        if st.generation != id.generation || !st.phase.is_live() {
+            return Verdict::default();
+        }
+        self.now = st.at(self.now);
+        self.finish_locked(slot, request_of(request), st, why)
+    }
+
+    pub(crate) fn finish_locked(&mut self, slot: &Slot, request: u64, st: &mut State, why: u32) -> Verdict {
+        let timed_out = why == finish::GLOBAL_TIMEOUT && st.phase != Phase::Streaming;
+        while !st.attempts.is_empty() {
+            if timed_out {
+                self.time_out(&st.attempts[0].clone());
+                self.clusters[st.cluster as usize].counters.count(Counter::RqTimeout);
+                self.clusters[st.cluster as usize].counters.count_status(504, false);
+            }
+            self.cut(slot, request, st, 0);
+        }
+        if self.leave_queue(slot, request, st) {
+            self.clusters[st.cluster as usize].counters.count(Counter::RqCancelled);
+            if timed_out {
+                self.clusters[st.cluster as usize].counters.count(Counter::RqTimeout);
+                self.clusters[st.cluster as usize].counters.count_status(504, false);
+            }
+        }
+        let (status, flag) = match why {
+            finish::GLOBAL_TIMEOUT => (504, flags::UT),
+            finish::CLIENT_GONE => (0, flags::DC),
+            finish::MAX_DURATION => (504, flags::UMSDR),
+            _ => (0, 0),
+        };
+        st.flags |= flag;
+        st.reply_status = status;
+        if status != 0 {
+            st.end = super::state::End::Failed(if why == finish::GLOBAL_TIMEOUT {
+                failure::GLOBAL_TIMEOUT
+            } else {
+                failure::MAX_STREAM_DURATION
+            });
+        }
+        let mut verdict = self.verdict(st, action::FORWARD, reason::CLIENT_GONE, status, 0);
+        self.done(request, st);
+        verdict.bits = (self.signals() & 7) as u8;
+        verdict
+    }
+
+    /// The global limit ran out on an attempt (section 14.3).
+    fn time_out(&mut self, attempt: &Attempt) {
+        self.core.hosts.facts(attempt.slot).rq_timeout.fetch_add(1, Relaxed);
+        if !attempt.answered {
+            self.body_broke(attempt, failure::PER_TRY_IDLE_TIMEOUT);
+        }
+    }
+
+    /// A fact about a request or attempt. Stale ids are accepted.
+    pub(crate) fn note(&mut self, id: u64, what: u32) -> Result<u16, Misuse> {
+        let parts = Id::unpack(id);
+        let slot = match Walk::find(self.core, parts) {
+            Ok(slot) => slot,
+            Err(Misuse::Invalid) => return Err(Misuse::Invalid),
+            Err(_) => return Ok(0),
+        };
+        if !(note::CONNECTED..=note::INTERIM).contains(&what) {
+            return Err(Misuse::Invalid);
+        }
+        let mut state = slot.state.lock();
+        let st = &mut *state;
+        if st.generation != parts.generation || !st.phase.is_live() {
+            return Ok(0);
+        }
+        self.now = st.at(self.now);
+        match what {
+            note::SENT => st.sent = true,
+            note::BODY_COMPLETE => {
+                if st.upload_open {
+                    st.upload_open = false;
+                    st.deadline = if st.timeout == crate::outcome::NEVER {
+                        crate::clock::Time::NEVER
+                    } else {
+                        self.now.plus(st.timeout)
+                    };
+                }
+            }
+            note::RETRY_ABANDONED => {
+                if st.retries {
+                    st.retries = false;
+                    st.abandoned = true;
+                    self.clusters[st.cluster as usize].counters.count(Counter::RetryOrShadowAbandoned);
+                }
+            }
+            note::INTERIM => st.interim = true,
+            _ => {}
+        }
+        Ok(self.signals() & (bits::WAKE | bits::EVENTS))
+    }
+}

@@ -1,0 +1,161 @@
+//! One downstream request: its attempts, its budget of time and retries (`spec/retry-and-timeouts.md`).
+
+pub(crate) mod slab;
+pub(crate) mod state;
+
+mod begin;
+mod choose;
+mod close;
+mod report;
+
+use crate::breaker::{Ask, Grant, Promotions};
+use crate::clock::Time;
+use crate::engine::Core;
+use crate::ids::Id;
+use crate::outcome::{Decision, Misuse, bits};
+use crate::policies::{ClusterPolicy, Policies, RequestPolicy};
+use crate::random::Source;
+use crate::retry::policy::RetryPolicy;
+use crate::snapshot::Snapshot;
+use crate::worker::WorkerCluster;
+use slab::{Slab, Slot};
+
+pub use begin::{Stateless, UNKNOWN_TARGET};
+pub use report::Report;
+
+use state::State;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// One call on its way through the engine: the worker's parts, taken apart so that they can be used together.
+pub(crate) struct Walk<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) random: &'a mut Source,
+    pub(crate) clusters: &'a mut [WorkerCluster],
+    pub(crate) free: &'a mut Vec<u32>,
+    pub(crate) now: Time,
+    /// Bits to answer with.
+    pub(crate) signals: u16,
+}
+
+/// The policies a request was made with.
+pub(crate) enum Made<'a> {
+    Now(&'a Policies),
+    Before(Arc<Policies>),
+}
+
+impl Deref for Made<'_> {
+    type Target = Policies;
+    #[inline]
+    fn deref(&self) -> &Policies {
+        match self {
+            Self::Now(policies) => policies,
+            Self::Before(policies) => policies,
+        }
+    }
+}
+
+impl Policies {
+    #[inline]
+    pub(crate) fn request(&self, state: &State) -> &RequestPolicy {
+        &self.list[state.policy as usize]
+    }
+
+    #[inline]
+    pub(crate) fn cluster(&self, index: u32) -> Option<&ClusterPolicy> {
+        self.clusters.get(index as usize)?.as_ref()
+    }
+
+    /// The retry policy in force: the cluster's own replaces the route's.
+    #[inline]
+    pub(crate) fn retry(&self, state: &State) -> &RetryPolicy {
+        let own = if state.cluster_retry { self.cluster(state.cluster) } else { None };
+        match own.and_then(|cluster| cluster.retry.as_ref()) {
+            Some((retry, _)) => retry,
+            None => &self.request(state).retry,
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// The policies of a request; those of an earlier update are found under a lock.
+    #[inline]
+    pub(crate) fn made(&self, state: &State) -> Option<Made<'a>> {
+        if self.snapshot.policies.generation == state.policies {
+            return Some(Made::Now(&self.snapshot.policies));
+        }
+        self.core.earlier_policies(state.policies).map(Made::Before)
+    }
+
+    /// What it takes to ask for, or give back, a permit at a host.
+    #[inline]
+    pub(crate) fn ask(&self, cluster: u32, slot: u32, routing: u8) -> Ask<'_> {
+        let entry = &self.snapshot.clusters[cluster as usize];
+        let p = usize::from(routing);
+        let (limits, per_host, streams) = match &entry.view {
+            Some(view) => (
+                &view.spec.breakers.thresholds[p],
+                view.spec.breakers.per_host_max_connections[p].unwrap_or(u32::MAX),
+                view.streams,
+            ),
+            None => (&self.core.no_limits, u32::MAX, 1),
+        };
+        Ask {
+            hosts: &self.core.hosts,
+            slot,
+            priority: routing,
+            ledger: &entry.shared.ledgers[p],
+            limits,
+            per_host,
+            streams,
+            queues: &entry.shared.queues,
+            counters: &self.clusters[cluster as usize].counters,
+        }
+    }
+
+    /// The slot of a live request, with its state locked.
+    #[inline]
+    pub(crate) fn find(core: &'a Core, id: Id) -> Result<&'a Slot, Misuse> {
+        if id.engine != core.settings.index {
+            return Err(Misuse::Invalid);
+        }
+        if core.slot_lost(id.slot) {
+            return Err(Misuse::Ended);
+        }
+        core.slab.get(id.slot).ok_or(Misuse::Ended)
+    }
+
+    pub(crate) fn signals(&mut self) -> u16 {
+        let mut signals = self.signals;
+        if self.core.ready.any() {
+            signals |= bits::WAKE;
+        }
+        if self.core.events.pending() {
+            signals |= bits::EVENTS;
+        }
+        signals
+    }
+}
+
+/// Grants reach waiters through their slots.
+pub(crate) struct Waiters<'a> {
+    pub(crate) slab: &'a Slab,
+    pub(crate) ready: &'a crate::engine::ReadyList,
+}
+
+impl Promotions for Waiters<'_> {
+    fn grant(&self, request: u64) -> Option<&Grant> {
+        Some(&self.slab.get(Id::unpack(request).slot)?.grant)
+    }
+
+    fn wake(&self, request: u64) {
+        self.ready.push(request);
+    }
+}
+
+/// An answer to be, empty but for the size its caller gave.
+#[inline]
+pub(crate) fn clear(out: &mut Decision) {
+    *out = Decision { struct_size: out.struct_size, ..Decision::default() };
+}

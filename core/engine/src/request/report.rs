@@ -1,0 +1,416 @@
+//! What became of an attempt, and what now (`spec/retry-and-timeouts.md` sections 6 to 8, 14, 17).
+
+use super::state::{Attempt, End, Phase, State};
+use super::{Made, Walk};
+use crate::breaker::ledger;
+use crate::clock::{MILLI, Time};
+use crate::headers::HeaderView;
+use crate::hosts::flag;
+use crate::ids::{Id, request_of};
+use crate::outcome::{Misuse, Outcome, Verdict, action, failure, flags, outcome_bits, reason};
+use crate::outlier::{Watch, book};
+use crate::random::Random;
+use crate::request::slab::Slot;
+use crate::retry::{Retry, on_headers_with, on_reset, reply_of};
+use crate::spec::Protocol;
+use crate::stats::Counter;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A time-out reported this close before the deadline is the deadline's.
+const TOLERANCE: u64 = 5 * MILLI;
+
+/// Which report it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// Headers; the body follows.
+    Headers,
+    /// Everything at once.
+    Whole,
+    /// A failure.
+    Fail,
+}
+
+/// The answer of the decision (section 8).
+enum Decided {
+    Yes { after_ms: u64, reason: u8 },
+    No(u8),
+}
+
+impl<'a> Walk<'a> {
+    /// `headers`, `complete`, `fail`.
+    #[inline]
+    pub(crate) fn report(&mut self, attempt: u64, outcome: &Outcome<'_>, kind: Report) -> Verdict {
+        match self.report_checked(attempt, outcome, kind) {
+            Ok(verdict) => verdict,
+            Err(misuse) => misuse.into(),
+        }
+    }
+
+    #[inline]
+    fn report_checked(
+        &mut self,
+        attempt: u64,
+        outcome: &Outcome<'_>,
+        kind: Report,
+    ) -> Result<Verdict, Misuse> {
+        let id = Id::unpack(attempt);
+        let slot = Walk::find(self.core, id)?;
+        check(id, outcome)?;
+        let mut state = slot.state.lock();
+        let st = &mut *state;
+        if st.generation != id.generation || !st.phase.is_live() {
+            return Err(Misuse::Ended);
+        }
+        let at = st.attempt(id.attempt).ok_or(Misuse::Ended)?;
+        self.now = st.at(self.now);
+        let answered = st.attempts[at].answered;
+        if answered && kind != Report::Fail {
+            return Err(Misuse::State);
+        }
+        let request = request_of(attempt);
+        if answered {
+            return Ok(self.stream_over(slot, request, st, at, outcome));
+        }
+        let made = self.made(st).ok_or(Misuse::Ended)?;
+        if outcome.failure != failure::NONE {
+            return Ok(self.failed(&made, slot, request, st, at, outcome));
+        }
+        self.answer(&made, slot, request, st, at, outcome, kind == Report::Whole)
+    }
+
+    /// Response headers arrived.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one locked request")]
+    #[inline]
+    fn answer(
+        &mut self,
+        made: &Made<'a>,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        at: usize,
+        outcome: &Outcome<'_>,
+        whole: bool,
+    ) -> Result<Verdict, Misuse> {
+        let status = if outcome.status == 0 { 200 } else { outcome.status };
+        if (100..200).contains(&status) && status != 101 {
+            // From here on the client has seen something: no retry of any kind.
+            if matches!(status, 100 | 102 | 103 | 104) {
+                st.interim = true;
+            }
+            return Ok(self.verdict(st, action::NONE, reason::NONE, status, 0));
+        }
+        let names;
+        let headers = if outcome.headers.is_empty() {
+            HeaderView::EMPTY
+        } else {
+            let wants = match made.cluster(st.cluster).and_then(|own| own.retry.as_ref()) {
+                Some((_, wants)) => *wants,
+                None => made.request(st).wants,
+            };
+            let set = if status < 400 { wants.ok } else { wants.err };
+            names = self.core.wants.lock().get(u32::from(set)).ok_or(Misuse::Invalid)?;
+            HeaderView::new(&names, outcome.headers).ok_or(Misuse::Invalid)?
+        };
+        let grpc = match outcome.grpc_status {
+            -1 => headers.first("grpc-status").map(grpc_status),
+            given => Some(u8::try_from(given).unwrap_or(u8::MAX)),
+        };
+        let code = grpc.map_or(status, grpc_to_http);
+        self.count_total(st, at);
+        let attempt = st.attempts[at];
+        let facts = self.core.hosts.facts(attempt.slot);
+        if code >= 500 {
+            facts.rq_error.fetch_add(1, Relaxed);
+        } else {
+            facts.rq_success.fetch_add(1, Relaxed);
+        }
+        self.tell_outlier(&attempt, code);
+        let retry = if st.retries && !st.interim {
+            let extra = if st.has_rare { st.rare.as_deref().and_then(|rare| rare.extra.as_deref()) } else { None };
+            on_headers_with(st.on, made.retry(st), extra, status, grpc, headers, false)
+        } else {
+            Retry::No
+        };
+        let decided = self.decide(st, retry, true, status < 400);
+        match decided {
+            Decided::Yes { after_ms, reason } => {
+                self.clusters[st.cluster as usize].counters.count_status(status, true);
+                let closed = outcome.bits & outcome_bits::CLOSED != 0;
+                self.end_attempt(slot, request, st, at, closed);
+                Ok(self.schedule(request, st, status, after_ms, reason))
+            }
+            Decided::No(why) => {
+                self.clusters[st.cluster as usize].counters.count_status(status, false);
+                if whole {
+                    self.end_attempt(slot, request, st, at, outcome.bits & outcome_bits::CLOSED != 0);
+                    let mut verdict = self.verdict(st, action::FORWARD, why, status, 0);
+                    self.done(request, st);
+                    verdict.bits = self.signals() as u8 & 7;
+                    return Ok(verdict);
+                }
+                st.attempts[at].answered = true;
+                st.phase = Phase::Streaming;
+                Ok(self.verdict(st, action::FORWARD, why, status, 0))
+            }
+        }
+    }
+
+    /// The attempt failed before its response headers.
+    fn failed(
+        &mut self,
+        made: &Made<'a>,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        at: usize,
+        outcome: &Outcome<'_>,
+    ) -> Verdict {
+        let kind = self.which_timeout(st, outcome.failure);
+        let connect = matches!(
+            kind,
+            failure::CONNECT_FAILURE | failure::CONNECT_TIMEOUT | failure::LOCAL_CONNECT_FAILURE
+        );
+        let mut attempt = st.attempts[at];
+        let facts = self.core.hosts.facts(attempt.slot);
+        let theirs = &self.clusters[attempt.cluster as usize].counters;
+        if connect {
+            // Its connection never carried it.
+            attempt.total = true;
+            st.attempts[at].total = true;
+            theirs.count(Counter::RqPendingFailureEject);
+            theirs.count(Counter::CxConnectFail);
+            if kind == failure::CONNECT_TIMEOUT {
+                theirs.count(Counter::CxConnectTimeout);
+            }
+        } else if kind != failure::OVERFLOW {
+            self.count_total(st, at);
+        }
+        let ours = &self.clusters[st.cluster as usize].counters;
+        match kind {
+            failure::PER_TRY_TIMEOUT => ours.count(Counter::RqPerTryTimeout),
+            failure::PER_TRY_IDLE_TIMEOUT => ours.count(Counter::RqPerTryIdleTimeout),
+            failure::GLOBAL_TIMEOUT => ours.count(Counter::RqTimeout),
+            failure::MAX_STREAM_DURATION => {
+                self.clusters[attempt.cluster as usize].counters.count(Counter::RqMaxDurationReached);
+            }
+            _ => {}
+        }
+        let timeout = matches!(
+            kind,
+            failure::PER_TRY_TIMEOUT | failure::PER_TRY_IDLE_TIMEOUT | failure::GLOBAL_TIMEOUT
+        );
+        if timeout {
+            facts.rq_timeout.fetch_add(1, Relaxed);
+        }
+        if kind != failure::OVERFLOW {
+            facts.rq_error.fetch_add(1, Relaxed);
+        }
+        if !matches!(kind, failure::OVERFLOW | failure::MAX_STREAM_DURATION | failure::NO_ERROR_RESET) {
+            self.tell_outlier(&attempt, if timeout { 504 } else { 503 });
+        }
+        let unsent = connect || kind == failure::OVERFLOW || outcome.bits & outcome_bits::NOT_SENT != 0;
+        st.sent |= !unsent;
+        let retry = if kind == failure::GLOBAL_TIMEOUT || !st.retries || st.interim {
+            Retry::No
+        } else {
+            on_reset(st.on, kind, st.sent)
+        };
+        let decided = if kind == failure::GLOBAL_TIMEOUT {
+            self.free_retry(st);
+            Decided::No(reason::NOT_RETRIABLE)
+        } else {
+            self.decide(st, retry, !unsent, false)
+        };
+        let closed = self.closes(&attempt, connect || kind == failure::CONNECTION_TERMINATION);
+        self.end_attempt(slot, request, st, at, closed);
+        let (status, flag) = reply_of(kind);
+        match decided {
+            Decided::Yes { after_ms, reason } => self.schedule(request, st, status, after_ms, reason),
+            Decided::No(why) => {
+                self.clusters[st.cluster as usize].counters.count_status(status, false);
+                st.flags |= flag;
+                st.end = End::Failed(kind);
+                st.reply_status = status;
+                let mut verdict = self.verdict(st, action::FORWARD, why, status, 0);
+                self.done(request, st);
+                verdict.bits = self.signals() as u8 & 7;
+                verdict
+            }
+        }
+    }
+
+    /// A time-out of unknown kind is the global one once the deadline is reached, else the try's.
+    fn which_timeout(&self, st: &State, kind: u8) -> u8 {
+        if kind != failure::TIMEOUT {
+            return kind;
+        }
+        if st.deadline != Time::NEVER && self.now.plus(TOLERANCE) >= st.deadline {
+            failure::GLOBAL_TIMEOUT
+        } else {
+            failure::PER_TRY_TIMEOUT
+        }
+    }
+
+    /// Whether the end of a stream closes its connection: HTTP/1.1 cannot go on after a cut.
+    pub(crate) fn closes(&self, attempt: &Attempt, broken: bool) -> bool {
+        broken
+            || self.snapshot.clusters[attempt.cluster as usize]
+                .view
+                .as_ref()
+                .is_none_or(|view| view.spec.protocol == Protocol::Http1)
+    }
+
+    /// `upstream_rq_total` counts an attempt once it surely had its stream.
+    #[inline]
+    pub(crate) fn count_total(&mut self, st: &mut State, at: usize) {
+        let attempt = &mut st.attempts[at];
+        if !attempt.total {
+            attempt.total = true;
+            self.clusters[attempt.cluster as usize].counters.count(Counter::RqTotal);
+        }
+    }
+
+    /// Section 17: every attempt is told, before the retry decision.
+    #[inline]
+    fn tell_outlier(&mut self, attempt: &Attempt, code: u16) {
+        let entry = &self.snapshot.clusters[attempt.cluster as usize];
+        let Some(view) = &entry.view else { return };
+        let Some(spec) = &view.spec.outlier else { return };
+        let watch = Watch {
+            spec,
+            detector: &entry.shared.detector,
+            hosts: &self.core.hosts,
+            counters: &self.clusters[attempt.cluster as usize].counters,
+            number_of_hosts: view.members.len() as u32,
+        };
+        if book(&watch, attempt.slot, code) && self.core.hosts.flags(attempt.slot) & flag::REMOVED == 0 {
+            let effects = watch.fire(attempt.slot, self.now, self.random);
+            self.core.outlier_effects(attempt.cluster, &effects, self.now);
+        }
+    }
+
+    /// Section 8. `sent`: bytes of the request may have left.
+    #[inline]
+    fn decide(
+        &mut self,
+        st: &mut State,
+        retry: Retry,
+        sent: bool,
+        good: bool,
+    ) -> Decided {
+        self.free_retry(st);
+        if !st.retries {
+            let why = if st.abandoned {
+                reason::ABANDONED
+            } else if good {
+                reason::SUCCESS
+            } else {
+                reason::NO_POLICY
+            };
+            return Decided::No(why);
+        }
+        if st.interim {
+            return Decided::No(reason::RESPONSE_STARTED);
+        }
+        if retry == Retry::No {
+            if st.is_retry {
+                self.clusters[st.cluster as usize].counters.count(Counter::RqRetrySuccess);
+            }
+            return Decided::No(if good { reason::SUCCESS } else { reason::NOT_RETRIABLE });
+        }
+        self.grant_retry(st, retry, sent)
+    }
+
+    #[cold]
+    fn grant_retry(&mut self, st: &mut State, retry: Retry, sent: bool) -> Decided {
+        let once = st.body == 2 || (st.body == 3 && !st.replay);
+        if once && sent {
+            return Decided::No(reason::BODY_NOT_REPLAYABLE);
+        }
+        let entry = &self.snapshot.clusters[st.cluster as usize];
+        let counters = &self.clusters[st.cluster as usize].counters;
+        if st.remaining == 0 {
+            counters.count(Counter::RqRetryLimitExceeded);
+            st.flags |= flags::URX;
+            return Decided::No(reason::LIMIT_EXCEEDED);
+        }
+        st.remaining -= 1;
+        if !st.stateless {
+            let p = usize::from(st.routing);
+            let ledger = &entry.shared.ledgers[p];
+            let limits = entry.view.as_ref().map_or(&self.core.no_limits, |v| &v.spec.breakers.thresholds[p]);
+            if !ledger::take(&ledger.retries, ledger.max_retries(limits)) {
+                counters.count(Counter::RqRetryOverflow);
+                st.flags |= flags::UO;
+                return Decided::No(reason::RETRY_OVERFLOW);
+            }
+            st.holds_retry = true;
+        }
+        let use_retry = self.snapshot.runtime.use_retry;
+        if use_retry < 100 && self.random.next_u64() % 100 >= use_retry {
+            self.free_retry(st);
+            return Decided::No(reason::RUNTIME_DISABLED);
+        }
+        if retry == Retry::Immediately {
+            return Decided::Yes { after_ms: 0, reason: reason::IMMEDIATE };
+        }
+        Decided::Yes { after_ms: st.back_off.next(self.random), reason: reason::BACKOFF }
+    }
+
+    /// Gives back the retry slot this request holds.
+    #[inline]
+    pub(crate) fn free_retry(&mut self, st: &mut State) {
+        if st.holds_retry {
+            st.holds_retry = false;
+            let entry = &self.snapshot.clusters[st.cluster as usize];
+            ledger::give(&entry.shared.ledgers[usize::from(st.routing)].retries);
+        }
+    }
+
+    /// A retry is decided. A stateless attempt only says so.
+    fn schedule(&mut self, request: u64, st: &mut State, status: u16, after_ms: u64, why: u8) -> Verdict {
+        st.immediate = why == reason::IMMEDIATE;
+        st.retry_at = self.now.plus(after_ms.saturating_mul(MILLI));
+        st.phase = Phase::BackOff;
+        let mut verdict = self.verdict(st, action::RETRY, why, status, after_ms);
+        if st.stateless {
+            self.done(request, st);
+            verdict.bits = self.signals() as u8 & 7;
+        }
+        verdict
+    }
+
+    #[inline]
+    pub(crate) fn verdict(&mut self, st: &State, act: u8, why: u8, status: u16, after_ms: u64) -> Verdict {
+        Verdict {
+            code: 0,
+            action: act,
+            reason: why,
+            bits: (self.signals() & 7) as u8,
+            flags: st.flags,
+            status,
+            reserved: 0,
+            after_ms: u32::try_from(after_ms).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+fn check(id: Id, outcome: &Outcome<'_>) -> Result<(), Misuse> {
+    let status = outcome.status == 0 || (100..=999).contains(&outcome.status);
+    if id.attempt == 0 || !status || usize::from(outcome.failure) >= failure::NAMES.len() {
+        return Err(Misuse::Invalid);
+    }
+    Ok(())
+}
+
+/// A `grpc-status` header; anything that is no number up to 16 is invalid, which no condition names.
+fn grpc_status(value: &[u8]) -> u8 {
+    std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(u8::MAX)
+}
+
+/// The HTTP code that a gRPC status counts as.
+fn grpc_to_http(status: u8) -> u16 {
+    const CODES: [u16; 17] =
+        [200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401];
+    CODES.get(usize::from(status)).copied().unwrap_or(500)
+}

@@ -1,0 +1,43 @@
+//! How long a retry waits.
+
+use crate::random::{Random, Source};
+use crate::spec::BackOffSpec;
+
+/// Exponential back-off with full jitter; one per request, kept over its retries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackOff {
+    next_ms: u64,
+    max_ms: u64,
+}
+
+impl BackOff {
+    /// Before the first retry.
+    pub fn new(spec: &BackOffSpec) -> Self {
+        Self { next_ms: spec.base_ms.max(1), max_ms: spec.max_ms.max(1) }
+    }
+
+    /// Milliseconds to wait, 0 included; below a bound that doubles up to the maximum. Draws one word.
+    #[inline]
+    pub fn next(&mut self, random: &mut Source) -> u64 {
+        let bound = self.next_ms;
+        self.next_ms = if bound < self.max_ms / 2 { bound * 2 } else { self.max_ms };
+        random.next_u64() % bound
+    }
+
+    /// Passes over one delay that somebody else waited.
+    pub fn skip(&mut self) {
+        self.next_ms = if self.next_ms < self.max_ms / 2 { self.next_ms * 2 } else { self.max_ms };
+    }
+
+    /// The exclusive bound of the next delay.
+    pub fn bound_ms(&self) -> u64 {
+        self.next_ms
+    }
+}
+
+/// The delay for an interval that the answer named: at least that long, less than half more, so that clients do
+/// not return together. `None` below 2 ms, where the exponential back-off applies. Draws one word, or none.
+pub fn rate_limited_ms(interval_ms: u64, random: &mut Source) -> Option<u64> {
+    let spread = interval_ms >> 1;
+    (spread > 0).then(|| (random.next_u64() % spread).saturating_add(interval_ms))
+}

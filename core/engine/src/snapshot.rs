@@ -1,0 +1,76 @@
+//! The immutable view that one decision is made on.
+
+use crate::cluster::{ClusterShared, ClusterView};
+use crate::policies::Policies;
+use std::sync::Arc;
+
+/// Clusters by index, policies, runtime values.
+pub(crate) struct Snapshot {
+    pub(crate) clusters: Vec<Entry>,
+    pub(crate) policies: Arc<Policies>,
+    pub(crate) runtime: Runtime,
+}
+
+/// One known cluster name.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) shared: Arc<ClusterShared>,
+    /// `None` = no such cluster now.
+    pub(crate) view: Option<Arc<ClusterView>>,
+}
+
+/// Runtime values that decisions read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Runtime {
+    /// `envoy.reloadable_features.composite_cluster_skip_clusters_without_hosts`
+    pub(crate) composite_skip_empty: bool,
+    /// `upstream.use_retry`, percent.
+    pub(crate) use_retry: u64,
+    /// `upstream.base_retry_backoff_ms`
+    pub(crate) base_retry_backoff_ms: Option<u64>,
+    /// `upstream.healthy_panic_threshold`
+    pub(crate) healthy_panic_threshold: Option<u32>,
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self {
+            composite_skip_empty: true,
+            use_retry: 100,
+            base_retry_backoff_ms: None,
+            healthy_panic_threshold: None,
+        }
+    }
+}
+
+impl Runtime {
+    /// The values of a runtime layer; the last one of a key wins.
+    pub(crate) fn read(values: &[(String, crate::spec::Value)]) -> Self {
+        use crate::spec::Value;
+        let mut runtime = Self::default();
+        for (key, value) in values {
+            let number = match value {
+                Value::Number(number) if *number >= 0.0 => Some(*number as u64),
+                Value::String(text) => text.parse().ok(),
+                _ => None,
+            };
+            let flag = match value {
+                Value::Bool(flag) => Some(*flag),
+                Value::String(text) => text.parse().ok(),
+                _ => None,
+            };
+            match key.as_str() {
+                "envoy.reloadable_features.composite_cluster_skip_clusters_without_hosts" => {
+                    runtime.composite_skip_empty = flag.unwrap_or(runtime.composite_skip_empty);
+                }
+                "upstream.use_retry" => runtime.use_retry = number.unwrap_or(runtime.use_retry),
+                "upstream.base_retry_backoff_ms" => runtime.base_retry_backoff_ms = number,
+                "upstream.healthy_panic_threshold" => {
+                    runtime.healthy_panic_threshold = number.map(|n| n.min(100) as u32);
+                }
+                _ => {}
+            }
+        }
+        runtime
+    }
+}
