@@ -26,6 +26,8 @@ public final class Engine implements AutoCloseable {
   private static final int HOSTS = 10;
   private static final int WANT_CHANGED = 8;
   private static final int CLIENT_GONE = 1;
+  /** As an unsigned number larger than any target. */
+  private static final int UNKNOWN = -1;
 
   /** A name and its number, which stays valid for the engine's life. */
   private record Target(String name, int number) {}
@@ -134,7 +136,7 @@ public final class Engine implements AutoCloseable {
   public Request request(Head head) {
     Objects.requireNonNull(head, "head");
     int target = target(head.target());
-    byte[] packed = target < 0 ? null : head.pack(target, 0, wants, List.of());
+    byte[] packed = head.pack(target, 0, wants, List.of());
     Executor own = head.executor() != null ? head.executor() : executor;
     return new Request(this, packed, head.path(), head.cluster(), own);
   }
@@ -145,7 +147,7 @@ public final class Engine implements AutoCloseable {
     int target = target(cluster);
     DecisionBuffer d = DecisionBuffer.take();
     try {
-      int kind = target < 0 ? 0 : Native.pick(id, target, attempt, d.address);
+      int kind = Native.pick(id, target, attempt, d.address);
       return kind == DecisionBuffer.GO ? attempt(null, d) : granted(stateless(kind, d));
     } finally {
       d.give();
@@ -159,7 +161,7 @@ public final class Engine implements AutoCloseable {
     int target = target(cluster);
     DecisionBuffer d = DecisionBuffer.take();
     try {
-      int kind = target < 0 ? 0 : Native.pickKey(id, target, attempt, key, d.address);
+      int kind = Native.pickKey(id, target, attempt, key, d.address);
       return kind == DecisionBuffer.GO ? attempt(null, d) : granted(stateless(kind, d));
     } finally {
       d.give();
@@ -171,9 +173,6 @@ public final class Engine implements AutoCloseable {
     Objects.requireNonNull(head, "head");
     Objects.requireNonNull(tried, "tried");
     int target = target(head.target());
-    if (target < 0) {
-      return Replies.noCluster();
-    }
     if (attempt < 1) {
       throw Errors.invalid("attempt is " + attempt + ", not 1 or more");
     }
@@ -284,7 +283,7 @@ public final class Engine implements AutoCloseable {
     return new String(text, StandardCharsets.UTF_8);
   }
 
-  /** The number of a cluster or route; 0 = match, -1 = nothing is called so. */
+  /** The number of a cluster or route; 0 = match. What nothing is called gets one that the engine refuses. */
   private int target(String name) {
     if (name == null) {
       return 0;
@@ -297,7 +296,7 @@ public final class Engine implements AutoCloseable {
     if (known == null) {
       long number = Native.resolve(id, Packer.utf8("name", name));
       if (number == Errors.NOT_FOUND) {
-        return -1;
+        return UNKNOWN;
       }
       if (number < 0) {
         throw Errors.of((int) number);
@@ -331,9 +330,6 @@ public final class Engine implements AutoCloseable {
   private Choice stateless(int kind, DecisionBuffer d) {
     if (kind < 0) {
       throw Errors.of(kind);
-    }
-    if (kind == 0) {
-      return Replies.noCluster();
     }
     if (kind == DecisionBuffer.GO) {
       return attempt(null, d);

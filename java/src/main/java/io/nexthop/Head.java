@@ -156,7 +156,7 @@ public final class Head {
 
   /** Replaces every hash policy. */
   public Head key(byte[] value) {
-    key = value.clone();
+    key = Objects.requireNonNull(value, "key").clone();
     return this;
   }
 

@@ -1,5 +1,6 @@
 package io.nexthop;
 
+import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -7,10 +8,6 @@ import java.util.Optional;
 
 /** Reads refusals, local replies and added headers. */
 final class Replies {
-  private static final int NO_CLUSTER = 5;
-  private static final int NO_CLUSTER_STATUS = 503;
-  private static final int NO_CLUSTER_FLAG = 1 << 24;
-
   private Replies() {}
 
   static Refusal refusal(DecisionBuffer d) {
@@ -21,12 +18,6 @@ final class Replies {
     return new Refusal(Names.of(Names.REFUSAL, kind), resource == 0 ? null : Names.of(Names.RESOURCE, resource),
         after == 0 || after == Durations.NEVER ? null : Durations.of(after),
         reply != null ? reply : named(kind, d.status(), d.flags()));
-  }
-
-  /** A cluster or route name that no document knows. */
-  static Refusal noCluster() {
-    return new Refusal(Names.of(Names.REFUSAL, NO_CLUSTER), null, null,
-        named(NO_CLUSTER, NO_CLUSTER_STATUS, NO_CLUSTER_FLAG));
   }
 
   private static LocalReply named(int kind, int status, int flags) {
@@ -59,7 +50,7 @@ final class Replies {
     if (packed == null) {
       throw Errors.of(Native.lastStatus());
     }
-    String[] pairs = split(new String(packed, java.nio.charset.StandardCharsets.UTF_8));
+    String[] pairs = split(new String(packed, StandardCharsets.UTF_8));
     Map<String, Optional<String>> headers = new LinkedHashMap<>();
     for (int i = 0; i + 1 < pairs.length; i += 2) {
       String value = pairs[i + 1];

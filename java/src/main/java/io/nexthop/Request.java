@@ -41,7 +41,6 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
   private volatile LocalReply reply;
   private volatile Consumer<Attempt> aborter;
   private boolean bodyDone;
-  private boolean unknown;
   private Cleaner.Cleanable cleanable;
 
   /** Something that waits for this request's turn. */
@@ -55,14 +54,12 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
     T send(Attempt attempt) throws Exception;
   }
 
-  /** {@code head} null: nothing is called so. */
   Request(Engine engine, byte[] head, String path, String named, Executor executor) {
     this.engine = engine;
     this.head = head;
     this.path = path;
     this.named = named;
     this.executor = executor;
-    unknown = head == null;
   }
 
   /** The next attempt; waits in this thread for back-off, queue and hedge delay. Interrupting keeps the place. */
@@ -181,7 +178,7 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
     DecisionBuffer d = DecisionBuffer.take();
     try {
       int kind = id == 0 ? first(d) : Native.choose(id, d.address);
-      return kind == 0 ? Replies.noCluster() : decided(kind, d);
+      return decided(kind, d);
     } finally {
       d.give();
     }
@@ -195,14 +192,6 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
       }
       if (id != 0) {
         return Native.choose(id, d.address);
-      }
-      if (head == null) {
-        if (!unknown) {
-          return Errors.ENDED;
-        }
-        unknown = false;
-        reply = Replies.noCluster().reply();
-        return 0;
       }
       int kind = Native.begin(engine.id, head, d.address);
       if (kind > 0) {
