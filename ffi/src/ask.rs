@@ -97,7 +97,7 @@ pub unsafe extern "C" fn nexthop_host(
         // SAFETY: the caller's promise about its struct.
         let out = unsafe { Out::new(out)? };
         let (version, info) = raw::host(engine.id, host, version)?;
-        let metadata = raw::metadata_json(&info.metadata);
+        let metadata = raw::metadata_json(&info);
         let texts = [
             info.address.as_bytes(),
             info.hostname.as_bytes(),
