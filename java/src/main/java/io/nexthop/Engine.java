@@ -240,9 +240,9 @@ public final class Engine implements AutoCloseable {
     return new LoadReport(Json.object(text(LOAD_REPORT, "")));
   }
 
-  /** All hosts, or those of one cluster, with health and counters. */
-  public Map<String, Object> hosts(String cluster) {
-    return Json.object(text(HOSTS, Objects.requireNonNull(cluster, "cluster")));
+  /** The hosts of one cluster, or all when it is empty, with health and counters. */
+  public List<Map<String, Object>> hosts(String cluster) {
+    return Json.objects(text(HOSTS, Objects.requireNonNull(cluster, "cluster")));
   }
 
   /** Counts applied updates. */

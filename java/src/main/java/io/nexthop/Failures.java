@@ -63,20 +63,23 @@ final class Failures {
     return t;
   }
 
+  /** The JDK's client says the rest in words only, and wraps a reset in a sentence about missing bytes. */
   private static Failure byText(Throwable thrown) {
+    Failure found = Failure.REMOTE_RESET;
     int depth = 0;
     for (Throwable t = thrown; t != null && depth < 8; t = t.getCause(), depth++) {
-      if (t instanceof EOFException) {
-        return Failure.CONNECTION_TERMINATION;
-      }
       String text = t.getMessage() == null ? "" : t.getMessage().toLowerCase(Locale.ROOT);
       if (text.contains("refused_stream") || text.contains("refused stream")) {
         return Failure.REFUSED_STREAM;
       }
-      if (text.contains("eof") || text.contains("received no bytes") || text.contains("unexpected end")) {
-        return Failure.CONNECTION_TERMINATION;
+      if (text.contains("connection reset") || text.contains("broken pipe")) {
+        return Failure.REMOTE_RESET;
+      }
+      if (t instanceof EOFException || text.contains("eof") || text.contains("received no bytes")
+          || text.contains("unexpected end")) {
+        found = Failure.CONNECTION_TERMINATION;
       }
     }
-    return Failure.REMOTE_RESET;
+    return found;
   }
 }

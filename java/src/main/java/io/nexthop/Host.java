@@ -82,7 +82,7 @@ public final class Host {
     return subZone;
   }
 
-  /** Metadata by namespace. */
+  /** {@code envoy.lb} metadata. */
   public Map<String, Object> metadata() {
     Map<String, Object> map = metadata;
     if (map == null) {

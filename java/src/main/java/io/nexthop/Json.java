@@ -29,6 +29,21 @@ final class Json {
     return Collections.singletonMap("value", value);
   }
 
+  /** The objects of an array. */
+  static List<Map<String, Object>> objects(String text) {
+    List<Map<String, Object>> all = new ArrayList<>();
+    if (parse(text) instanceof List<?> items) {
+      for (Object item : items) {
+        if (item instanceof Map<?, ?> map) {
+          @SuppressWarnings("unchecked") // as above
+          Map<String, Object> members = (Map<String, Object>) map;
+          all.add(members);
+        }
+      }
+    }
+    return all;
+  }
+
   static Object parse(String text) {
     Json json = new Json(text);
     Object value = json.value(0);

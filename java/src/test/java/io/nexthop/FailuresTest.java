@@ -39,6 +39,8 @@ class FailuresTest {
     assertEquals(Failure.CONNECTION_TERMINATION, Failures.of(new IOException("HTTP/1.1 header parser received no bytes")));
     assertEquals(Failure.REMOTE_RESET, Failures.of(new SocketException("Connection reset")));
     assertEquals(Failure.REMOTE_RESET, Failures.of(new IOException()));
+    assertEquals(Failure.REMOTE_RESET, Failures.of(new IOException("header parser received no bytes",
+        new SocketException("Connection reset"))));
     assertEquals(Failure.REFUSED_STREAM, Failures.of(new IOException("Received RST_STREAM: Refused stream")));
   }
 

@@ -167,7 +167,7 @@ class HttpClientTest {
   @Test
   void asynchronousWithTheBodyHandedOver() throws Exception {
     try (Engine mesh = mesh(Meshes.RETRY, port())) {
-      Request request = mesh.request(Head.of("api").path("/flaky").body(Head.Body.ONCE));
+      Request request = mesh.request(Head.of("api").path("/flaky"));
       Flow.Publisher<List<ByteBuffer>> body = request.runAsync(attempt -> client
           .sendAsync(attempt.newRequest(null).build(), BodyHandlers.ofPublisher())
           .thenApply(reply -> {

@@ -2,7 +2,6 @@ package io.nexthop;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -248,38 +247,6 @@ class RequestTest {
       assertEquals(1, mesh.liveRequests());
       running.cancel(true);
       assertTrue(never.isCancelled());
-      Meshes.quiet(mesh, "api");
-    }
-  }
-
-  @Test
-  void hedgesAndCancelsTheLoser() {
-    String hedge = """
-        timeout: 10s
-        retry_policy: {retry_on: 5xx, num_retries: 1, per_try_timeout: 0.02s, retry_back_off: {base_interval: 0.001s}}
-        hedge_policy: {hedge_on_per_try_timeout: true}
-        """;
-    try (Engine mesh = Engine.builder().text(Meshes.cluster("api", 2, ""), Meshes.routes("api", hedge))
-        .clock(EngineBuilder.Clock.PRECISE).build()) {
-      List<CompletableFuture<Integer>> flights = new ArrayList<>();
-      CompletableFuture<Integer> second = new CompletableFuture<>();
-      CompletableFuture<Integer> all = mesh.request("api").runAsync(attempt -> {
-        CompletableFuture<Integer> flight = new CompletableFuture<>();
-        synchronized (flights) {
-          flights.add(flight);
-        }
-        if (attempt.number() == 1) {
-          assertNotEquals(null, attempt.hedgeAfter());
-        } else {
-          attempt.onHeaders(200, name -> List.of());
-          flight.complete(attempt.number());
-          second.complete(attempt.number());
-        }
-        return flight;
-      });
-      assertEquals(2, all.join());
-      assertEquals(2, second.join());
-      assertTrue(flights.get(0).isCancelled());
       Meshes.quiet(mesh, "api");
     }
   }
