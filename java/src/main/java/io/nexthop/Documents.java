@@ -46,8 +46,7 @@ final class Documents {
   }
 
   byte[] done() {
-    byte[] all = out.done();
-    java.nio.ByteBuffer.wrap(all).order(java.nio.ByteOrder.nativeOrder()).putInt(0, count);
-    return all;
+    out.patch(0, count);
+    return out.roomy();
   }
 }

@@ -118,7 +118,7 @@ public final class Engine implements AutoCloseable {
       Objects.requireNonNull(change, "change").pack(ops);
     }
     long[] epoch = new long[1];
-    check(Native.apply(id, Packer.utf8("cluster", cluster), ops.done(), epoch));
+    check(Native.apply(id, Packer.utf8("cluster", cluster), ops.roomy(), epoch));
     return epoch[0];
   }
 
@@ -319,8 +319,7 @@ public final class Engine implements AutoCloseable {
     }
     if (request == null) {
       if (d.remaining() == Durations.NEVER) {
-        long dropped = attempt.id; // nothing but the collector would ever end it if it is dropped
-        cleanUp(attempt, () -> Native.cancel(dropped));
+        endWhenDropped(attempt, d.request()); // nothing else would ever do it
       }
       signals(d.bits());
     }
@@ -354,8 +353,12 @@ public final class Engine implements AutoCloseable {
     return Waiting.attempt(choice);
   }
 
-  Cleaner.Cleanable cleanUp(Object dropped, Runnable release) {
-    return Collected.CLEANER.register(dropped, release);
+  /** Has the collector end a request when the object that stands for it is gone. */
+  Cleaner.Cleanable endWhenDropped(Object handle, long request) {
+    return Collected.CLEANER.register(handle, () -> {
+      long word = Native.finish(request, CLIENT_GONE);
+      signals(word < 0 ? 0 : Verdict.bits(word));
+    });
   }
 
   /** Does what the bits on a return ask for. */

@@ -34,6 +34,8 @@ public final class Head {
   private static final int EXPLAIN = 2;
   private static final int REPLAY = 4;
   private static final int HASH = 8;
+  /** Of a packed head with a short path and no headers. */
+  private static final int ROOM = 128;
 
   private final String cluster;
   private final String route;
@@ -244,7 +246,7 @@ public final class Head {
   byte[] pack(int target, int number, Wants wants, Collection<String> tried) {
     int want = wants.requestSet();
     byte[] block = wants.block(want, source);
-    Packer out = new Packer(192);
+    Packer out = new Packer(ROOM);
     out.intValue(bits).intValue(target).intValue(number).intValue(want)
         .byteValue(priority == null ? -1 : priority.ordinal()).byteValue(body.ordinal())
         .longValue(hash).longValue(timeout).longValue(0)
@@ -252,7 +254,7 @@ public final class Head {
         .bytes(block).text("source", client).text("local", local).bytes(key)
         .text("tried", tried.isEmpty() ? null : String.join(",", tried)).text("overrideHost", overrideHost)
         .text("metadata", metadata).text("filterMetadata", filterMetadata);
-    return out.done();
+    return out.roomy();
   }
 
   /** As {@code explain} takes it. */

@@ -2,12 +2,10 @@ package io.nexthop;
 
 import java.lang.ref.Cleaner;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
-import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Objects;
@@ -16,7 +14,6 @@ import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
@@ -33,8 +30,9 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
   private final String path;
   private final String named;
   private final Executor executor;
-  private final ReentrantLock lock = new ReentrantLock();
-  private final Set<Waiter> waiters = new LinkedHashSet<>();
+  /** Held for a few instructions or one engine call, never while waiting. */
+  private final Object lock = new Object();
+  private Set<Waiter> waiters = Set.of();
   private volatile long id;
   private volatile boolean closed;
   private volatile boolean handed;
@@ -108,8 +106,7 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
 
   /** The upload of a streaming body is complete: time-outs begin. */
   public void bodyComplete() {
-    lock.lock();
-    try {
+    synchronized (lock) {
       bodyDone = true;
       if (id != 0) {
         int bits = Native.note(id, BODY_COMPLETE);
@@ -118,8 +115,6 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
         }
         engine.signals(bits);
       }
-    } finally {
-      lock.unlock();
     }
   }
 
@@ -152,16 +147,11 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
   @Override
   public void close() {
     long known;
-    lock.lock();
-    try {
+    Cleaner.Cleanable dropped;
+    synchronized (lock) {
       closed = true;
       known = id;
-      if (cleanable != null) {
-        cleanable.clean();
-        cleanable = null;
-      }
-    } finally {
-      lock.unlock();
+      dropped = handed ? null : cleanable;
     }
     if (known != 0 && !handed) {
       long word = Native.finish(known, CLIENT_GONE);
@@ -169,6 +159,9 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
         throw Errors.of((int) word);
       }
       engine.signals(word < 0 ? 0 : Verdict.bits(word));
+    }
+    if (dropped != null) {
+      dropped.clean(); // it has nothing left to do, and need not be remembered
     }
     wake();
   }
@@ -185,8 +178,7 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
   }
 
   private int first(DecisionBuffer d) {
-    lock.lock();
-    try {
+    synchronized (lock) {
       if (closed) {
         return Errors.ENDED;
       }
@@ -200,13 +192,10 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
           Native.note(id, BODY_COMPLETE);
         }
         if (d.remaining() == Durations.NEVER) {
-          long request = id; // nothing but the collector would ever end it if it is dropped
-          cleanable = engine.cleanUp(this, () -> Native.finish(request, CLIENT_GONE));
+          cleanable = engine.endWhenDropped(this, id); // nothing else would ever do it
         }
       }
       return kind;
-    } finally {
-      lock.unlock();
     }
   }
 
@@ -277,34 +266,29 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
   }
 
   void enlist(Waiter waiter) {
-    lock.lock();
-    try {
-      waiters.add(waiter);
+    synchronized (lock) {
+      Set<Waiter> more = new LinkedHashSet<>(waiters);
+      more.add(waiter);
+      waiters = more;
       engine.enlist(id, this);
-    } finally {
-      lock.unlock();
     }
   }
 
   void delist(Waiter waiter) {
-    lock.lock();
-    try {
-      waiters.remove(waiter);
-      if (waiters.isEmpty()) {
+    synchronized (lock) {
+      Set<Waiter> less = new LinkedHashSet<>(waiters);
+      less.remove(waiter);
+      waiters = less;
+      if (less.isEmpty()) {
         engine.delist(id, this);
       }
-    } finally {
-      lock.unlock();
     }
   }
 
   void wake() {
-    List<Waiter> all;
-    lock.lock();
-    try {
-      all = new ArrayList<>(waiters);
-    } finally {
-      lock.unlock();
+    Set<Waiter> all; // never changed once it is there
+    synchronized (lock) {
+      all = waiters;
     }
     all.forEach(Waiter::wake);
   }

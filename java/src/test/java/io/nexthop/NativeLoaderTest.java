@@ -47,14 +47,14 @@ class NativeLoaderTest {
   void fromTheJarAPropertyOrTheSystemsPath() throws Exception {
     assertNotNull(NativeLoader.class.getResource(NativeLoader.resource()));
     String expected = "version " + Engine.version();
-    assertEquals(expected, java().strip());
+    assertTrue(java().contains(expected));
     try (var left = Files.list(folder)) {
       assertEquals(List.of(), left.filter(path -> path.getFileName().toString().startsWith("nexthop")).toList());
     }
     Path file = library();
-    assertEquals(expected, java("-D" + NativeLoader.PROPERTY + "=" + file).strip());
-    assertEquals(expected, java("-D" + NativeLoader.PROPERTY + "=" + folder).strip());
-    assertEquals(expected, java("-Djava.library.path=" + folder).strip());
+    assertTrue(java("-D" + NativeLoader.PROPERTY + "=" + file).contains(expected));
+    assertTrue(java("-D" + NativeLoader.PROPERTY + "=" + folder).contains(expected));
+    assertTrue(java("-Djava.library.path=" + folder).contains(expected));
     String missing = java("-D" + NativeLoader.PROPERTY + "=" + folder.resolve("nothing.so"));
     assertTrue(missing.contains("UnsatisfiedLinkError"), missing);
   }
