@@ -4,6 +4,7 @@ package nexthop
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -208,8 +209,8 @@ func (e *Engine) checked(call func() C.nexthop_status) error {
 	return checked(call)
 }
 
-// target is the number of a name; names that exist nowhere get one that no target ever has, so that the engine
-// refuses with its own words.
+// target is the number of a name. Unknown names, which a later update may bring, get the one that no name has, so that
+// the engine refuses in its own words.
 func (e *Engine) target(name string) (uint32, error) {
 	if number, ok := (*e.targets.Load())[name]; ok {
 		return number, nil
@@ -219,6 +220,9 @@ func (e *Engine) target(name string) (uint32, error) {
 	defer pin.Unpin()
 	given := cString(&pin, name)
 	err := e.checked(func() C.nexthop_status { return C.nexthop_resolve(e.id, given, &number) })
+	if errors.Is(err, ErrNotFound) {
+		return C.NEXTHOP_NO_SUCH_TARGET, nil
+	}
 	if err != nil {
 		return 0, err
 	}

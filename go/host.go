@@ -31,14 +31,14 @@ type Host struct {
 	metadata      string
 }
 
-// Metadata is the host's metadata: namespaces outside, "envoy.lb" among them. It is read anew in each call.
-func (h *Host) Metadata() map[string]map[string]any {
-	namespaces := map[string]map[string]any{}
+// Metadata are the host's envoy.lb values. They are read anew in each call.
+func (h *Host) Metadata() map[string]any {
+	values := map[string]any{}
 	if h.metadata != "" {
 		// The library wrote it.
-		_ = json.Unmarshal([]byte(h.metadata), &namespaces)
+		_ = json.Unmarshal([]byte(h.metadata), &values)
 	}
-	return namespaces
+	return values
 }
 
 const chunkHosts = 1024

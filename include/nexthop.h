@@ -29,6 +29,7 @@
 
 
 #define NEXTHOP_ABI 1 /**< Version of this header; compare with nexthop_abi_version(). */
+#define NEXTHOP_NO_SUCH_TARGET 4294967295 /**< A target that no name has: begin and pick answer NEXTHOP_REFUSED with no_cluster. */
 #define NEXTHOP_NOW 0 /**< Argument `now`: read the engine's clock. */
 #define NEXTHOP_OK 0 /**< Done. */
 #define NEXTHOP_INVALID (-1) /**< A bad argument: NULL with a length, wrong struct_size, zero handle, number out of range, text that is not UTF-8. */
@@ -302,7 +303,7 @@ typedef struct {
   nexthop_str region; /**< Locality. */
   nexthop_str zone; /**< Locality. */
   nexthop_str sub_zone; /**< Locality. */
-  nexthop_str metadata; /**< JSON object, namespaces outside; absent when empty. */
+  nexthop_str metadata; /**< JSON object of `envoy.lb` values. */
 } nexthop_host_info;
 
 /** One downstream request. {0} is never valid. */

@@ -10,7 +10,8 @@ use crate::types::{
     nexthop_str,
 };
 use nexthop::raw;
-use parking_lot::Mutex;
+use nexthop::engine::sync::{Mutex, MutexGuard};
+use std::cell::RefCell;
 use std::ffi::c_char;
 
 /// A text, see NEXTHOP_TEXT_...; `arg` as told there, else absent. Errors: NEXTHOP_SHORT, NEXTHOP_NOT_FOUND (no such
@@ -66,17 +67,22 @@ pub unsafe extern "C" fn nexthop_poll_event(
     })
 }
 
+thread_local! {
+    /// Held by the thread that forks, from before until after.
+    static HELD: RefCell<Option<MutexGuard<'static, Vec<(u64, String)>>>> = const { RefCell::new(None) };
+}
+
 /// Before `fork`.
 pub(crate) fn hold_parked() {
-    std::mem::forget(PARKED.lock());
+    HELD.set(Some(PARKED.lock()));
 }
 
 /// After it; the child forgets the parent's events.
 pub(crate) fn release_parked(forget: bool) {
-    // SAFETY: `hold_parked` took the lock in this thread and left it held.
-    unsafe { PARKED.force_unlock() };
-    if forget {
-        PARKED.lock().clear();
+    if let Some(mut parked) = HELD.take()
+        && forget
+    {
+        parked.clear();
     }
 }
 

@@ -5,6 +5,8 @@
 
 /// Version of this header; compare with nexthop_abi_version().
 pub const NEXTHOP_ABI: u32 = 1;
+/// A target that no name has: begin and pick answer NEXTHOP_REFUSED with no_cluster.
+pub const NEXTHOP_NO_SUCH_TARGET: u32 = 4_294_967_295;
 /// Argument `now`: read the engine's clock.
 pub const NEXTHOP_NOW: u64 = 0;
 
@@ -466,6 +468,7 @@ mod tests {
     #[test]
     fn numbers_are_the_engines() {
         assert_eq!(u64::from(NEXTHOP_ABI), u64::from(raw::ABI));
+        assert_eq!(NEXTHOP_NO_SUCH_TARGET, raw::NO_SUCH_TARGET);
         assert_eq!(u64::from(NEXTHOP_NOW), u64::from(raw::NOW));
         assert_eq!(u64::from(NEXTHOP_GO), u64::from(raw::kind::GO));
         assert_eq!(u64::from(NEXTHOP_WAIT), u64::from(raw::kind::WAIT));

@@ -40,9 +40,26 @@ impl From<raw::Error> for Fault {
 }
 
 impl From<Misuse> for Fault {
+    #[cold]
     fn from(misuse: Misuse) -> Self {
+        raw::set_last_error(raw::sentence(misuse));
         Self(misuse as nexthop_status)
     }
+}
+
+/// Tells why a verdict says nothing.
+#[cold]
+pub(crate) fn explain(code: i8) {
+    let misuse = [
+        Misuse::Invalid,
+        Misuse::Ended,
+        Misuse::State,
+        Misuse::Closed,
+        Misuse::NotFound,
+        Misuse::Limit,
+    ];
+    let misuse = misuse.into_iter().find(|misuse| *misuse as i8 == code).unwrap_or(Misuse::Panic);
+    raw::set_last_error(raw::sentence(misuse));
 }
 
 /// What a guarded call returns instead of a panic or a fault.

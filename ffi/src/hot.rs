@@ -2,7 +2,7 @@
 
 use crate::cold::{optional, place, store};
 use crate::consts::nexthop_status;
-use crate::fault::{Fault, guard, status};
+use crate::fault::{Fault, explain, guard, status};
 use crate::sized::{self, Out};
 use crate::types::{
     nexthop_attempt, nexthop_decision, nexthop_engine, nexthop_head, nexthop_outcome, nexthop_ready,
@@ -305,6 +305,9 @@ unsafe fn head<'a>(given: &nexthop_head) -> Result<Head<'a>, Fault> {
 
 #[inline]
 fn verdict(found: Verdict) -> nexthop_verdict {
+    if found.code != 0 {
+        explain(found.code);
+    }
     // SAFETY: same layout, see the assertions below.
     unsafe { std::mem::transmute(found) }
 }

@@ -262,7 +262,7 @@ pub struct nexthop_host_info {
     pub zone: nexthop_str,
     /// Locality.
     pub sub_zone: nexthop_str,
-    /// JSON object, namespaces outside; absent when empty.
+    /// JSON object of `envoy.lb` values.
     pub metadata: nexthop_str,
 }
 
