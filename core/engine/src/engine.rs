@@ -16,7 +16,7 @@ use crate::snapshot::Snapshot;
 use crate::spec::{SpecError, Specs, Thresholds};
 use crate::update::Master;
 use crate::worker::Worker;
-use parking_lot::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -227,7 +227,6 @@ impl Core {
             clusters: &mut worker.clusters,
             free: &mut worker.free,
             now,
-            signals: 0,
         }
     }
 
@@ -242,6 +241,20 @@ impl Core {
         out: &mut Decision,
     ) -> Result<(), Misuse> {
         self.enter(worker, now).begin(head, stateless, out)
+    }
+
+    /// A stateless attempt without a head: `number` is its attempt number, `key` replaces the hash policies.
+    #[inline]
+    pub fn pick(
+        &self,
+        worker: &mut Worker,
+        target: u32,
+        number: u32,
+        key: Option<&[u8]>,
+        now: Time,
+        out: &mut Decision,
+    ) -> Result<(), Misuse> {
+        self.enter(worker, now).pick_one(target, number, key, out)
     }
 
     /// The next attempt, or: is it my turn?
@@ -388,7 +401,7 @@ impl Core {
 
     /// Requests that are not done.
     pub fn live_requests(&self) -> u64 {
-        self.slab.count()
+        self.slab.count(|slot| self.slot_lost(slot))
     }
 
     /// The next event as a JSON line.
@@ -403,7 +416,8 @@ impl Core {
 
     /// First generation for the next engine of this index.
     pub fn last_generation(&self) -> u32 {
-        let highest = self.slab.each().map(|(_, slot)| slot.state.lock().generation).max();
+        let known = self.slab.each().filter(|(index, _)| !self.slot_lost(*index));
+        let highest = known.map(|(_, slot)| slot.state.lock().generation).max();
         highest
             .map_or(self.settings.first_generation, |generation| (generation + 1) % crate::ids::GENERATIONS)
     }
@@ -465,13 +479,15 @@ impl Core {
             _wants: self.wants.lock(),
             _current: self.current.lock(),
             _events: self.events.hold(),
+            _slots: self.slab.hold(),
+            _hosts: self.hosts.hold(),
             _master: master,
         }
     }
 
     /// In a forked child: no request, permit, waiter or event of the parent is left; documents, hosts and
     /// ejections stay.
-    pub fn after_fork(&self) {
+    pub fn after_fork(&self, process: u32) {
         self.ready.clear();
         self.events.clear();
         let mut lost = Vec::new();
@@ -496,7 +512,8 @@ impl Core {
             }
         }
         drop(master);
-        self.workers.fetch_add(1 << 32, AcqRel);
+        // Sisters of one parent must not choose in step.
+        self.workers.fetch_add(u64::from(process) << 32, AcqRel);
     }
 }
 
@@ -508,5 +525,7 @@ pub struct Frozen<'a> {
     _wants: MutexGuard<'a, WantSets>,
     _current: MutexGuard<'a, Arc<Snapshot>>,
     _events: crate::events::Hold<'a>,
+    _slots: crate::request::slab::Hold<'a>,
+    _hosts: crate::hosts::Hold<'a>,
     _master: MutexGuard<'a, Master>,
 }

@@ -182,7 +182,7 @@ impl Engine {
     }
 
     /// The names of a numbered set of wanted headers, in lower case; 0 = the request headers wanted now.
-    pub fn wanted(&self, set: u32) -> Option<(u32, Arc<[Box<str>]>)> {
+    pub fn wanted(&self, set: u32) -> Option<(u32, raw::WantedNames)> {
         raw::want(self.id, set).ok()
     }
 

@@ -1,7 +1,7 @@
 //! Tasks that wait for their request's turn. Whoever completes, wakes: no thread stands behind this.
 
 use crate::raw::{self, Ready};
-use parking_lot::Mutex;
+use nexthop_engine::sync::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 use std::task::Waker;

@@ -71,7 +71,7 @@ impl Behaviour {
         let asked = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u32>().ok();
         let fails = match self {
             Self::Good => false,
-            Self::HalfFailing => number % 2 == 0,
+            Self::HalfFailing => number.is_multiple_of(2),
             Self::Provider(from) => from.is_some_and(|from| asked("x-fail").is_some_and(|fail| fail >= from)),
         };
         let own = if fails { 500 } else { 200 };

@@ -13,7 +13,7 @@ use crate::clock::Time;
 use crate::engine::Core;
 use crate::ids::Id;
 use crate::outcome::{Decision, Misuse, bits};
-use crate::policies::{ClusterPolicy, Policies, RequestPolicy};
+use crate::policies::{ClusterPolicy, Policies, RequestPolicy, Wants};
 use crate::random::Source;
 use crate::retry::RetryPolicy;
 use crate::snapshot::Snapshot;
@@ -35,8 +35,6 @@ pub(crate) struct Walk<'a> {
     pub(crate) clusters: &'a mut [WorkerCluster],
     pub(crate) free: &'a mut Vec<u32>,
     pub(crate) now: Time,
-    /// Bits to answer with.
-    pub(crate) signals: u16,
 }
 
 /// The policies a request was made with.
@@ -67,6 +65,16 @@ impl Policies {
         self.clusters.get(index as usize)?.as_ref()
     }
 
+    /// The wanted response headers in force.
+    #[inline]
+    pub(crate) fn wants(&self, state: &State) -> Wants {
+        let own = if state.cluster_retry { self.cluster(state.cluster) } else { None };
+        match own.and_then(|cluster| cluster.retry.as_ref()) {
+            Some((_, wants)) => *wants,
+            None => self.request(state).wants,
+        }
+    }
+
     /// The retry policy in force: the cluster's own replaces the route's.
     #[inline]
     pub(crate) fn retry(&self, state: &State) -> &RetryPolicy {
@@ -93,13 +101,14 @@ impl<'a> Walk<'a> {
     pub(crate) fn ask(&self, cluster: u32, slot: u32, routing: u8) -> Ask<'_> {
         let entry = &self.snapshot.clusters[cluster as usize];
         let p = usize::from(routing);
-        let (limits, per_host, streams) = match &entry.view {
+        let (limits, per_host, streams, strict) = match &entry.view {
             Some(view) => (
                 &view.spec.breakers.thresholds[p],
                 view.spec.breakers.per_host_max_connections[p].unwrap_or(u32::MAX),
                 view.streams,
+                view.strict,
             ),
-            None => (&self.core.no_limits, u32::MAX, 1),
+            None => (&self.core.no_limits, u32::MAX, 1, false),
         };
         Ask {
             hosts: &self.core.hosts,
@@ -111,6 +120,7 @@ impl<'a> Walk<'a> {
             streams,
             queues: &entry.shared.queues,
             counters: &self.clusters[cluster as usize].counters,
+            strict,
         }
     }
 
@@ -126,8 +136,9 @@ impl<'a> Walk<'a> {
         core.slab.get(id.slot).ok_or(Misuse::Ended)
     }
 
-    pub(crate) fn signals(&mut self) -> u16 {
-        let mut signals = self.signals;
+    #[inline]
+    pub(crate) fn signals(&self) -> u16 {
+        let mut signals = 0;
         if self.core.ready.any() {
             signals |= bits::WAKE;
         }

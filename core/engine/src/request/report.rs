@@ -103,10 +103,7 @@ impl<'a> Walk<'a> {
         let headers = if outcome.headers.is_empty() {
             HeaderView::EMPTY
         } else {
-            let wants = match made.cluster(st.cluster).and_then(|own| own.retry.as_ref()) {
-                Some((_, wants)) => *wants,
-                None => made.request(st).wants,
-            };
+            let wants = made.wants(st);
             let set = if status < 400 { wants.ok } else { wants.err };
             names = self.core.wants.lock().get(u32::from(set)).ok_or(Misuse::Invalid)?;
             HeaderView::new(&names, outcome.headers).ok_or(Misuse::Invalid)?
@@ -116,7 +113,6 @@ impl<'a> Walk<'a> {
             given => Some(u8::try_from(given).unwrap_or(u8::MAX)),
         };
         let code = grpc.map_or(status, grpc_to_http);
-        self.count_total(st, at);
         let attempt = st.attempts[at];
         let facts = self.core.hosts.facts(attempt.slot);
         if code >= 500 {
@@ -144,10 +140,8 @@ impl<'a> Walk<'a> {
                 self.clusters[st.cluster as usize].counters.count_status(status, false);
                 if whole {
                     self.end_attempt(slot, request, st, at, outcome.bits & outcome_bits::CLOSED != 0);
-                    let mut verdict = self.verdict(st, action::FORWARD, why, status, 0);
                     self.done(request, st);
-                    verdict.bits = self.signals() as u8 & 7;
-                    return Ok(verdict);
+                    return Ok(self.verdict(st, action::FORWARD, why, status, 0));
                 }
                 st.attempts[at].answered = true;
                 st.phase = Phase::Streaming;
@@ -170,20 +164,26 @@ impl<'a> Walk<'a> {
             kind,
             failure::CONNECT_FAILURE | failure::CONNECT_TIMEOUT | failure::LOCAL_CONNECT_FAILURE
         );
-        let mut attempt = st.attempts[at];
+        let attempt = st.attempts[at];
         let facts = self.core.hosts.facts(attempt.slot);
         let theirs = &self.clusters[attempt.cluster as usize].counters;
         if connect {
             // Its connection never carried it.
-            attempt.total = true;
-            st.attempts[at].total = true;
+            theirs.uncount(Counter::RqTotal);
             theirs.count(Counter::RqPendingFailureEject);
             theirs.count(Counter::CxConnectFail);
             if kind == failure::CONNECT_TIMEOUT {
                 theirs.count(Counter::CxConnectTimeout);
             }
-        } else if kind != failure::OVERFLOW {
-            self.count_total(st, at);
+        } else if kind == failure::OVERFLOW {
+            theirs.uncount(Counter::RqTotal);
+        } else if self.speaks_http2(&attempt) {
+            // Envoy counts these in its multiplexed client only.
+            match kind {
+                failure::REMOTE_RESET => theirs.count(Counter::RqRxReset),
+                failure::CONNECTION_TERMINATION => theirs.count(Counter::RqPendingFailureEject),
+                _ => {}
+            }
         }
         let ours = &self.clusters[st.cluster as usize].counters;
         match kind {
@@ -231,10 +231,8 @@ impl<'a> Walk<'a> {
                 st.flags |= flag;
                 st.end = End::Failed(kind);
                 st.reply_status = status;
-                let mut verdict = self.verdict(st, action::FORWARD, why, status, 0);
                 self.done(request, st);
-                verdict.bits = self.signals() as u8 & 7;
-                verdict
+                self.verdict(st, action::FORWARD, why, status, 0)
             }
         }
     }
@@ -253,21 +251,12 @@ impl<'a> Walk<'a> {
 
     /// Whether the end of a stream closes its connection: HTTP/1.1 cannot go on after a cut.
     pub(crate) fn closes(&self, attempt: &Attempt, broken: bool) -> bool {
-        broken
-            || self.snapshot.clusters[attempt.cluster as usize]
-                .view
-                .as_ref()
-                .is_none_or(|view| view.spec.protocol == Protocol::Http1)
+        broken || !self.speaks_http2(attempt)
     }
 
-    /// `upstream_rq_total` counts an attempt once it surely had its stream.
-    #[inline]
-    pub(crate) fn count_total(&mut self, st: &mut State, at: usize) {
-        let attempt = &mut st.attempts[at];
-        if !attempt.total {
-            attempt.total = true;
-            self.clusters[attempt.cluster as usize].counters.count(Counter::RqTotal);
-        }
+    fn speaks_http2(&self, attempt: &Attempt) -> bool {
+        let view = self.snapshot.clusters[attempt.cluster as usize].view.as_ref();
+        view.is_some_and(|view| view.spec.protocol == Protocol::Http2)
     }
 
     /// Section 17: every attempt is told, before the retry decision.
@@ -366,16 +355,14 @@ impl<'a> Walk<'a> {
         st.immediate = why == reason::IMMEDIATE;
         st.retry_at = self.now.plus(after_ms.saturating_mul(MILLI));
         st.phase = Phase::BackOff;
-        let mut verdict = self.verdict(st, action::RETRY, why, status, after_ms);
         if st.stateless {
             self.done(request, st);
-            verdict.bits = self.signals() as u8 & 7;
         }
-        verdict
+        self.verdict(st, action::RETRY, why, status, after_ms)
     }
 
     #[inline]
-    pub(crate) fn verdict(&mut self, st: &State, act: u8, why: u8, status: u16, after_ms: u64) -> Verdict {
+    pub(crate) fn verdict(&self, st: &State, act: u8, why: u8, status: u16, after_ms: u64) -> Verdict {
         Verdict {
             code: 0,
             action: act,

@@ -188,8 +188,11 @@ pub fn host(engine: u64, slot: u32, version: u32) -> Result<(u32, Arc<HostInfo>)
     })
 }
 
+/// Names of wanted headers, in lower case.
+pub type WantedNames = Arc<[Box<str>]>;
+
 /// A numbered set of wanted header names (lower case); 0 asks for the present request set. Returns its number.
-pub fn want(engine: u64, set: u32) -> Result<(u32, Arc<[Box<str>]>), Error> {
+pub fn want(engine: u64, set: u32) -> Result<(u32, WantedNames), Error> {
     with_engine(engine, |engine| {
         engine.core.want(set).ok_or_else(|| {
             Error::misuse(

@@ -6,63 +6,65 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Language {
     pub(crate) name: &'static str,
     /// The first that exists is run; a name without `/` is looked up in `PATH`. `{target}` is cargo's target folder.
-    pub(crate) programs: &'static [&'static str],
-    pub(crate) program: &'static str,
+    programs: &'static [&'static str],
     arguments: &'static [&'static str],
-    /// What the experiment needs, and what makes it.
-    needs: &'static [(&'static str, &'static str)],
+    /// Where it is run, below the project's folder.
+    folder: &'static str,
+    /// What the experiment needs.
+    needs: &'static [&'static str],
+    /// What makes what is missing.
+    maker: &'static str,
 }
 
 /// Every language, in the order of the table.
 pub(crate) const ALL: [Language; 6] = [
     Language {
         name: "rust",
-        program: "experiment",
         programs: &["{target}/release/experiment", "{target}/debug/experiment"],
         arguments: &[],
+        folder: ".",
         needs: &[],
+        maker: "cargo build --release -p nexthop-rust-examples",
     },
     Language {
         name: "c",
-        program: "examples/c/experiment",
-        programs: &["{target}/examples-c/experiment", "build/examples/c/experiment", "examples/c/experiment"],
+        programs: &["{target}/examples/c/experiment"],
         arguments: &[],
+        folder: ".",
         needs: &[],
+        maker: "make demo",
     },
     Language {
         name: "python",
-        program: "python/.venv/bin/python",
         programs: &["python/.venv/bin/python"],
         arguments: &["examples/python/experiment.py"],
-        needs: &[("examples/python/experiment.py", "python/build.sh")],
+        folder: ".",
+        needs: &[],
+        maker: "python/build.sh",
     },
     Language {
         name: "node",
-        program: "node",
         programs: &["node"],
         arguments: &["examples/node/experiment.mjs"],
-        needs: &[("node/nexthop.node", "node/build.sh"), ("examples/node/experiment.mjs", "node/build.sh")],
+        folder: ".",
+        needs: &["node/nexthop.node"],
+        maker: "node/build.sh",
     },
     Language {
         name: "java",
-        program: "java",
         programs: &["java"],
         arguments: &["-cp", "java/target/nexthop-0.1.0.jar", "examples/java/Experiment.java"],
-        needs: &[
-            ("java/target/nexthop-0.1.0.jar", "java/build.sh"),
-            ("examples/java/Experiment.java", "java/build.sh"),
-        ],
+        folder: ".",
+        needs: &["java/target/nexthop-0.1.0.jar"],
+        maker: "java/build.sh",
     },
     Language {
         name: "go",
-        program: "go",
-        programs: &[
-            "{target}/examples-go/experiment",
-            "build/examples/go/experiment",
-            "examples/go/experiment",
-        ],
-        arguments: &[],
-        needs: &[],
+        programs: &["go"],
+        arguments: &["run", "experiment.go"],
+        folder: "examples/go",
+        needs: &["go/internal/native/libnexthop.a"],
+        maker: "go/build.sh",
     },
 ];
 
@@ -74,25 +76,26 @@ pub(crate) fn named(name: &str) -> Option<&'static Language> {
 impl Language {
     /// What is not there, and how to make it.
     pub(crate) fn missing(&self, root: &Path) -> Option<String> {
-        let needed = self.needs.iter().find(|(file, _)| !root.join(file).exists());
-        if let Some((file, maker)) = needed {
-            return Some(format!("{file} is not there; {maker} makes it"));
+        if let Some(file) = self.needs.iter().find(|file| !root.join(file).exists()) {
+            return Some(format!("{file} is not there; `{}` makes it", self.maker));
         }
-        match self.found(root) {
+        match self.program(root) {
             Some(_) => None,
-            None => Some(format!("none of {} is there; `make demo` builds it", self.programs.join(", "))),
+            None if self.programs[0].contains('/') => {
+                Some(format!("{} is not there; `{}` makes it", self.programs[0], self.maker))
+            }
+            None => Some(format!("there is no program {}", self.programs[0])),
         }
     }
 
-    /// The command to run in `root`.
-    pub(crate) fn command(&self, root: &Path) -> tokio::process::Command {
-        let program = self.found(root).unwrap_or_else(|| PathBuf::from(self.program));
-        let mut command = tokio::process::Command::new(program);
-        command.args(self.arguments);
-        command
+    /// The command to run.
+    pub(crate) fn command(&self, root: &Path) -> Option<tokio::process::Command> {
+        let mut command = tokio::process::Command::new(self.program(root)?);
+        command.args(self.arguments).current_dir(root.join(self.folder));
+        Some(command)
     }
 
-    fn found(&self, root: &Path) -> Option<PathBuf> {
+    fn program(&self, root: &Path) -> Option<PathBuf> {
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
         self.programs.iter().find_map(|program| {
@@ -106,5 +109,24 @@ impl Language {
             };
             file.is_file().then_some(file)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_missing() {
+        let nowhere = Path::new("/nonexistent");
+        let python = named("python").unwrap();
+        assert_eq!(
+            python.missing(nowhere).unwrap(),
+            "python/.venv/bin/python is not there; `python/build.sh` makes it"
+        );
+        assert!(
+            named("node").unwrap().missing(nowhere).unwrap().starts_with("node/nexthop.node is not there")
+        );
+        assert!(python.command(nowhere).is_none() && named("perl").is_none());
     }
 }

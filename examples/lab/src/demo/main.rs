@@ -68,7 +68,7 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
 /// Whether every language decided as expected.
 async fn demo(arguments: &Arguments) -> std::io::Result<bool> {
     let root = root()?;
-    let mut runs: Vec<(&Language, Result<Vec<Run>, String>)> = Vec::new();
+    let mut runs: Vec<table::Told<'_>> = Vec::new();
     for language in &arguments.languages {
         if let Some(missing) = language.missing(&root) {
             runs.push((language, Err(format!("skipped: {missing}"))));
@@ -101,15 +101,15 @@ async fn experiment(language: &Language, root: &std::path::Path, requests: u32) 
     eprint!("\r\x1b[K{}  starting", language.name);
     let mut child = language
         .command(root)
-        .current_dir(root)
-        .env("CONFIG", "examples/envoy.yaml")
+        .ok_or("its program is gone")?
+        .env("CONFIG", root.join("examples/envoy.yaml"))
         .env("REQUESTS", requests.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| format!("cannot run {}: {error}", language.program))?;
+        .map_err(|error| format!("cannot run it: {error}"))?;
     let Some(stdout) = child.stdout.take() else { return Err("no output".into()) };
     let mut lines = tokio::io::BufReader::new(stdout).lines();
     let mut runs = Vec::new();
@@ -123,7 +123,7 @@ async fn experiment(language: &Language, root: &std::path::Path, requests: u32) 
     let status =
         tokio::time::timeout(limit, reading).await.map_err(|_| "took longer than 300 s".to_owned())??;
     if !status.success() {
-        return Err(format!("{} ended with {status}", language.program));
+        return Err(format!("ended with {status}"));
     }
     let names: Vec<&str> = runs.iter().map(|run| run.experiment.as_str()).collect();
     if names != ["a", "b", "c", "chain"] {

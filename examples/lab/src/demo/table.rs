@@ -5,9 +5,11 @@ use crate::outcome::Run;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Experiment, what it is, and what was published about Envoy 1.39.3: success in percent, backend requests per
-/// client request.
-const EXPERIMENTS: [(&str, &str, Option<(f64, f64)>); 4] = [
+/// Success in percent, backend requests per client request.
+type Figures = (f64, f64);
+
+/// Experiment, what it is, and what was published about Envoy 1.39.3.
+const EXPERIMENTS: [(&str, &str, Option<Figures>); 4] = [
     ("a", "no retry", Some((75.5, 1.00))),
     ("b", "retry elsewhere", Some((100.0, 1.28))),
     ("c", "retry anywhere", Some((94.0, 1.25))),
@@ -17,8 +19,11 @@ const EXPERIMENTS: [(&str, &str, Option<(f64, f64)>); 4] = [
 const HEAD: [&str; 7] =
     ["experiment", "language", "success", "backend/client", "retries", "answered at attempt", "us/attempt"];
 
+/// What a language told, or why it did not.
+pub(crate) type Told<'a> = (&'a Language, Result<Vec<Run>, String>);
+
 /// The whole text.
-pub(crate) fn render(runs: &[(&Language, Result<Vec<Run>, String>)]) -> String {
+pub(crate) fn render(runs: &[Told<'_>]) -> String {
     let mut text = String::from(
         "One backend of two fails every second request (a, b, c); three providers of which the request says how many \
          fail (chain).\n\n",
@@ -89,7 +94,7 @@ fn columns(text: &mut String, rows: &[Vec<String>]) {
 }
 
 /// Published figures beside ours.
-fn published(text: &mut String, runs: &[(&Language, Result<Vec<Run>, String>)]) {
+fn published(text: &mut String, runs: &[Told<'_>]) {
     text.push_str("                       published, Envoy 1.39.3 (failure pattern unknown)      nexthop, all languages\n");
     for (name, _, figures) in EXPERIMENTS {
         let Some((success, requests)) = figures else { continue };
@@ -109,7 +114,7 @@ fn published(text: &mut String, runs: &[(&Language, Result<Vec<Run>, String>)]) 
     text.push('\n');
 }
 
-fn all<'a>(runs: &'a [(&Language, Result<Vec<Run>, String>)], name: &str) -> Vec<&'a Run> {
+fn all<'a>(runs: &'a [Told<'_>], name: &str) -> Vec<&'a Run> {
     runs.iter()
         .filter_map(|(_, run)| run.as_ref().ok())
         .flatten()
@@ -118,7 +123,7 @@ fn all<'a>(runs: &'a [(&Language, Result<Vec<Run>, String>)], name: &str) -> Vec
 }
 
 /// Against the recorded Envoy 1.40, which met the same failure pattern.
-fn judgement(text: &mut String, runs: &[(&Language, Result<Vec<Run>, String>)]) {
+fn judgement(text: &mut String, runs: &[Told<'_>]) {
     text.push_str("Recorded Envoy 1.40.0, the same failure pattern, one request at a time: 75 / 100 / 100 %, 1.00 / 1.33 / 1.33.\n");
     let mut wrong = 0;
     for (language, run) in runs {
