@@ -487,7 +487,7 @@ impl Core {
 
     /// In a forked child: no request, permit, waiter or event of the parent is left; documents, hosts and
     /// ejections stay.
-    pub fn after_fork(&self) {
+    pub fn after_fork(&self, process: u32) {
         self.ready.clear();
         self.events.clear();
         let mut lost = Vec::new();
@@ -512,7 +512,8 @@ impl Core {
             }
         }
         drop(master);
-        self.workers.fetch_add(1 << 32, AcqRel);
+        // Sisters of one parent must not choose in step.
+        self.workers.fetch_add(u64::from(process) << 32, AcqRel);
     }
 }
 
