@@ -11,8 +11,7 @@ use crate::request::{Request, Step};
 use crate::values::Done;
 use nexthop::raw::{self, Decision, Document, HostChange, NOW, Options, host_op, kind};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyModule, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use std::sync::Arc;
 
 impl Engine {
@@ -121,27 +120,15 @@ impl Engine {
         texts::read(py, self.id, 2, "")
     }
 
-    /// What a cluster or route became, with all defaults.
-    fn effective<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        texts::json(py, self.id, 3, name)
-    }
-
     /// What was read, and what of it is not used here.
     fn load_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         texts::json(py, self.id, 4, "")
     }
 
-    /// What would be decided for such a request, and why; decides nothing, counts nothing.
-    #[pyo3(signature = (cluster=None, **head))]
-    fn explain<'py>(
-        &self,
-        py: Python<'py>,
-        cluster: Option<&str>,
-        head: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        static TEXTS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-        let head = error::module(py, &TEXTS, "nexthop._texts")?.getattr("head_json")?.call1((cluster, head))?;
-        texts::json(py, self.id, 8, text(&head, "head")?)
+    /// The hosts of a cluster, or of all, with health and counts.
+    #[pyo3(signature = (cluster=""))]
+    fn hosts<'py>(&self, py: Python<'py>, cluster: &str) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 10, cluster)
     }
 
     /// What happened since the last call, oldest first.
