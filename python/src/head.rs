@@ -10,6 +10,30 @@ use pyo3::types::{PyDict, PyModule};
 /// A target that no document names: the engine answers `no_cluster`.
 pub(crate) const UNKNOWN: u32 = raw::NO_SUCH_TARGET;
 
+/// The keywords of `request` and `choose_host`, in the order in which they hand them on.
+pub(crate) const FIELDS: [&str; 17] = [
+    "method",
+    "scheme",
+    "authority",
+    "path",
+    "headers",
+    "route",
+    "source",
+    "local",
+    "key",
+    "override_host",
+    "metadata",
+    "filter_metadata",
+    "timeout",
+    "priority",
+    "body",
+    "internal",
+    "explain",
+];
+
+/// Their values.
+pub(crate) type Given<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; FIELDS.len()];
+
 /// A head that owns its text.
 pub(crate) struct OwnedHead {
     pub(crate) target: u32,
@@ -63,14 +87,11 @@ impl OwnedHead {
     }
 
     /// Reads the keywords of `request` and `choose_host`. `target` 0 = match, unless a route is named.
-    pub(crate) fn read(engine: &Engine, target: u32, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    pub(crate) fn read(engine: &Engine, target: u32, given: &Given<'_, '_>) -> PyResult<Self> {
         let mut head = Self::new(target);
-        for (name, value) in keywords.into_iter().flatten() {
-            let name: String = name.extract()?;
-            if !value.is_none() {
-                head.set(engine, &name, &value)?;
-            } else if !FIELDS.contains(&name.as_str()) {
-                return Err(args::unexpected(&name));
+        for (name, value) in FIELDS.iter().zip(given) {
+            if let Some(value) = value {
+                head.set(engine, name, value)?;
             }
         }
         Ok(head)
@@ -109,7 +130,7 @@ impl OwnedHead {
             "body" => self.body = word(value, name, &["none", "replayable", "once", "streaming"])?,
             "internal" => self.bit(head_bits::INTERNAL, flag(value, name)?),
             "explain" => self.bit(head_bits::EXPLAIN, flag(value, name)?),
-            _ => return Err(args::unexpected(name)),
+            _ => debug_assert!(false, "a field without a meaning: {name}"),
         }
         Ok(())
     }
@@ -159,26 +180,6 @@ impl OwnedHead {
         }
     }
 }
-
-const FIELDS: [&str; 17] = [
-    "method",
-    "scheme",
-    "authority",
-    "path",
-    "headers",
-    "route",
-    "source",
-    "local",
-    "key",
-    "override_host",
-    "metadata",
-    "filter_metadata",
-    "timeout",
-    "priority",
-    "body",
-    "internal",
-    "explain",
-];
 
 pub(crate) fn json(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     let py = value.py();

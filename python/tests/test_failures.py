@@ -244,5 +244,5 @@ def test_an_engine_with_httpx(url, refusing):
                         reply = client.get(attempt.url(), timeout=attempt.timeout)
                         attempt.complete(reply.status_code, reply.headers)
                         numbers.append(attempt.number)
-        assert len(numbers) == 4 and set(numbers) == {1, 2}
+        assert len(numbers) == 4 and 2 in numbers and set(numbers) <= {1, 2}
         assert idle(mesh) and _nexthop.FAILURES[0] == "connect_failure"

@@ -27,7 +27,8 @@ impl Engine {
     }
 
     fn change(&self, py: Python<'_>, cluster: &str, changes: &[HostChange<'_>]) -> PyResult<u64> {
-        let epoch = detached(py, || raw::apply(self.id, cluster, changes)).map_err(|error| cold(py, &error))?;
+        let epoch =
+            detached(py, || raw::apply(self.id, cluster, changes)).map_err(|error| cold(py, &error))?;
         crate::waiters::wake(py, self.id);
         Ok(epoch)
     }
@@ -163,20 +164,58 @@ impl Engine {
     }
 
     /// A request: nothing is decided before its first choice.
-    #[pyo3(signature = (cluster=None, **head))]
-    fn request(
-        slf: &Bound<'_, Self>,
-        cluster: Option<&Bound<'_, PyString>>,
-        head: Option<&Bound<'_, PyDict>>,
+    #[expect(clippy::too_many_arguments, reason = "named ones cross far cheaper than a dict of them")]
+    #[pyo3(signature = (cluster=None, *, method=None, scheme=None, authority=None, path=None, headers=None, route=None, source=None, local=None, key=None, override_host=None, metadata=None, filter_metadata=None, timeout=None, priority=None, body=None, internal=None, explain=None),
+           text_signature = "($self, cluster=None, **head)")]
+    fn request<'py>(
+        slf: &Bound<'py, Self>,
+        cluster: Option<&Bound<'py, PyString>>,
+        method: Option<&Bound<'py, PyAny>>,
+        scheme: Option<&Bound<'py, PyAny>>,
+        authority: Option<&Bound<'py, PyAny>>,
+        path: Option<&Bound<'py, PyAny>>,
+        headers: Option<&Bound<'py, PyAny>>,
+        route: Option<&Bound<'py, PyAny>>,
+        source: Option<&Bound<'py, PyAny>>,
+        local: Option<&Bound<'py, PyAny>>,
+        key: Option<&Bound<'py, PyAny>>,
+        override_host: Option<&Bound<'py, PyAny>>,
+        metadata: Option<&Bound<'py, PyAny>>,
+        filter_metadata: Option<&Bound<'py, PyAny>>,
+        timeout: Option<&Bound<'py, PyAny>>,
+        priority: Option<&Bound<'py, PyAny>>,
+        body: Option<&Bound<'py, PyAny>>,
+        internal: Option<&Bound<'py, PyAny>>,
+        explain: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Request> {
         let engine = slf.get();
+        let given = [
+            method,
+            scheme,
+            authority,
+            path,
+            headers,
+            route,
+            source,
+            local,
+            key,
+            override_host,
+            metadata,
+            filter_metadata,
+            timeout,
+            priority,
+            body,
+            internal,
+            explain,
+        ];
         let target = cluster.map_or(Ok(0), |name| engine.target(name))?;
-        let read = OwnedHead::read(engine, target, head)?;
+        let read = OwnedHead::read(engine, target, &given)?;
         Ok(Request::new(slf.clone().unbind(), cluster.map(|name| name.clone().unbind()), read, 0))
     }
 
     /// A stateless attempt: its number is yours, and it waits only where the cluster says that it queues.
-    #[pyo3(signature = (cluster, *, attempt=None, tried=None, wait=None, **head),
+    #[expect(clippy::too_many_arguments, reason = "named ones cross far cheaper than a dict of them")]
+    #[pyo3(signature = (cluster, *, attempt=None, tried=None, wait=None, method=None, scheme=None, authority=None, path=None, headers=None, route=None, source=None, local=None, key=None, override_host=None, metadata=None, filter_metadata=None, timeout=None, priority=None, body=None, internal=None, explain=None),
            text_signature = "($self, cluster, *, attempt=1, tried=(), wait=None, **head)")]
     fn choose_host<'py>(
         slf: &Bound<'py, Self>,
@@ -184,21 +223,56 @@ impl Engine {
         attempt: Option<&Bound<'py, PyAny>>,
         tried: Option<&Bound<'py, PyAny>>,
         wait: Option<&Bound<'py, PyAny>>,
-        head: Option<&Bound<'py, PyDict>>,
+        method: Option<&Bound<'py, PyAny>>,
+        scheme: Option<&Bound<'py, PyAny>>,
+        authority: Option<&Bound<'py, PyAny>>,
+        path: Option<&Bound<'py, PyAny>>,
+        headers: Option<&Bound<'py, PyAny>>,
+        route: Option<&Bound<'py, PyAny>>,
+        source: Option<&Bound<'py, PyAny>>,
+        local: Option<&Bound<'py, PyAny>>,
+        key: Option<&Bound<'py, PyAny>>,
+        override_host: Option<&Bound<'py, PyAny>>,
+        metadata: Option<&Bound<'py, PyAny>>,
+        filter_metadata: Option<&Bound<'py, PyAny>>,
+        timeout: Option<&Bound<'py, PyAny>>,
+        priority: Option<&Bound<'py, PyAny>>,
+        body: Option<&Bound<'py, PyAny>>,
+        internal: Option<&Bound<'py, PyAny>>,
+        explain: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Py<Attempt>> {
+        let given = [
+            method,
+            scheme,
+            authority,
+            path,
+            headers,
+            route,
+            source,
+            local,
+            key,
+            override_host,
+            metadata,
+            filter_metadata,
+            timeout,
+            priority,
+            body,
+            internal,
+            explain,
+        ];
         let py = slf.py();
         let engine = slf.get();
         let target = engine.target(cluster)?;
         let number = head::attempt_number(attempt)?;
         let mut decision = Decision::default();
         let mut place = None;
-        let answer = if head.is_none() && tried.is_none() && target != head::UNKNOWN {
+        let answer = if given.iter().all(Option::is_none) && tried.is_none() && target != head::UNKNOWN {
             raw::with_local(|local| raw::pick(local, engine.id, target, number, None, NOW, &mut decision))
         } else {
             if number == 0 {
                 return Err(error::invalid(py, "attempt 0 with a head; attempts count from 1"));
             }
-            let mut head = OwnedHead::read(engine, target, head)?;
+            let mut head = OwnedHead::read(engine, target, &given)?;
             head.stateless(number, tried)?;
             let answer =
                 raw::with_local(|local| raw::begin(local, engine.id, &head.borrowed(), NOW, &mut decision));
@@ -213,7 +287,11 @@ impl Engine {
                 let head = place.unwrap_or_else(|| Arc::new(OwnedHead::new(target)));
                 let request = Request::begun(slf.clone().unbind(), head, decision.request);
                 let wait = wait.map(|wait| args::seconds(wait, "wait")).transpose()?;
-                Step::Wait(crate::values::Wait::new(&decision)).wait_for_host(&Bound::new(py, request)?, wait, false)
+                Step::Wait(crate::values::Wait::new(&decision)).wait_for_host(
+                    &Bound::new(py, request)?,
+                    wait,
+                    false,
+                )
             }
             _ => {
                 let detail = place.as_ref().map_or("", |head| head.missing.as_str());
