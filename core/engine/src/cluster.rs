@@ -7,7 +7,7 @@ use crate::outlier::Detector;
 use crate::sets::HostSet;
 use crate::spec::{ClusterSpec, ConnectionStyle, Protocol};
 use crate::stats::ClusterCounters;
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::sync::Arc;
 
 /// What a name keeps for the engine's life, also across removal and return: counts, counters, queues.
@@ -85,6 +85,8 @@ pub(crate) struct ClusterView {
     pub(crate) members: Vec<Arc<HostEntry>>,
     /// Streams that one connection carries.
     pub(crate) streams: u64,
+    /// Connections are up only when the caller says so.
+    pub(crate) strict: bool,
 }
 
 impl ClusterView {

@@ -6,7 +6,7 @@
 
 use crate::arena::Arena;
 use crate::spec::{HealthStatus, Locality, Metadata};
-use parking_lot::{Mutex, RwLock};
+use crate::sync::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -169,6 +169,11 @@ struct Slots {
     births: u32,
 }
 
+/// The list of free slots, held over a fork.
+pub(crate) struct Hold<'a> {
+    _ledger: MutexGuard<'a, Slots>,
+}
+
 impl Default for HostArena {
     fn default() -> Self {
         Self { loads: Arena::new(), facts: Arena::new(), infos: Arena::new(), ledger: Mutex::default() }
@@ -241,6 +246,11 @@ impl HostArena {
         facts.weight.store(info.weight, Relaxed);
         *self.infos.reach(slot).write() = Some(Arc::new(info));
         facts.version.fetch_add(1, Relaxed);
+    }
+
+    /// Holds the list of free slots.
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        Hold { _ledger: self.ledger.lock() }
     }
 
     /// No snapshot lists this host any more.

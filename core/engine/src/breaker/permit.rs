@@ -7,7 +7,7 @@ use crate::hosts::HostArena;
 use crate::outcome::resource;
 use crate::spec::{ConnectionStyle, Thresholds};
 use crate::stats::{ClusterCounters, Counter};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where a permit is asked for.
@@ -24,6 +24,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) streams: u64,
     pub(crate) queues: &'a Mutex<Queues>,
     pub(crate) counters: &'a ClusterCounters,
+    /// Connections are up only when the caller says so.
+    pub(crate) strict: bool,
 }
 
 /// The answer.
@@ -58,10 +60,11 @@ impl Ask<'_> {
     }
 
     /// Whether a connection may be opened; takes it from the cluster's limit. A pool without any connection
-    /// always gets one (rule 1).
-    fn may_connect(&self) -> bool {
+    /// always gets one (rule 1). `connecting`: connections of this pool that are not up yet.
+    fn may_connect(&self, connecting: u32) -> bool {
         let host = self.hosts.load(self.slot);
         let open: u64 = host.pools.iter().map(|p| pool::connections(p.load(Relaxed))).sum();
+        let open = open + u64::from(connecting);
         let may = open < u64::from(self.per_host)
             && ledger::take(&self.ledger.connections, self.limits.max_connections);
         if !may {
@@ -71,7 +74,7 @@ impl Ask<'_> {
             self.counters.count(Counter::CxTotal);
             return true;
         }
-        if pool::connections(self.pool().load(Relaxed)) == 0 {
+        if connecting == 0 && pool::connections(self.pool().load(Relaxed)) == 0 {
             ledger::take_anyway(&self.ledger.connections);
             self.counters.count(Counter::CxTotal);
             return true;
@@ -116,7 +119,7 @@ fn slow(
     promotions: &dyn Promotions,
 ) -> Permit {
     let pool = ask.pool();
-    if pool::queued(pool.load(Relaxed)) == 0 && ask.may_connect() {
+    if !ask.strict && pool::queued(pool.load(Relaxed)) == 0 && ask.may_connect(0) {
         if pool::connect_and_take(pool) {
             // A request whose connection is not up yet is pending in Envoy, if only for a moment.
             ask.counters.count(Counter::RqPendingTotal);
@@ -178,7 +181,11 @@ fn serve(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) {
     let pool = ask.pool();
     while pool::queued(pool.load(Relaxed)) > 0 {
         if !pool::promote(pool, ask.streams) {
-            if ask.may_connect() {
+            if ask.strict {
+                begin_connections(ask, queues);
+                return;
+            }
+            if ask.may_connect(0) {
                 if pool::connect(pool) {
                     continue;
                 }
@@ -201,6 +208,32 @@ fn serve(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) {
             grant.set(Place::Overflow);
             promotions.wake(entry.request);
         }
+    }
+}
+
+/// Opens connections for a queue that the ones on their way cannot serve (A3, `try_connect`).
+fn begin_connections(ask: &Ask<'_>, queues: &mut Queues) {
+    for _ in 0..3 {
+        let connecting = queues.connecting(ask.key());
+        let queued = pool::queued(ask.pool().load(Relaxed));
+        if queued <= u64::from(connecting) * ask.streams {
+            return;
+        }
+        let overflow = ask.counters.get(Counter::CxOverflow);
+        if ask.may_connect(connecting) {
+            queues.add_connecting(ask.key());
+        }
+        if ask.counters.get(Counter::CxOverflow) != overflow {
+            return;
+        }
+    }
+}
+
+/// A connection that was on its way is up: it serves the queue.
+pub(crate) fn connected(ask: &Ask<'_>, promotions: &dyn Promotions) {
+    let mut queues = ask.queues.lock();
+    if queues.take_connecting(ask.key()) && pool::connect(ask.pool()) {
+        serve(ask, &mut queues, promotions);
     }
 }
 

@@ -168,7 +168,6 @@ impl Walk<'_> {
             bits: picked.bits | if st.is_retry { bits::RETRY } else { 0 },
             counted: false,
             answered: false,
-            total: false,
             priority: picked.priority,
         };
         out.host = attempt.slot;
@@ -309,6 +308,7 @@ impl Walk<'_> {
             bits |= Self::header_bits(policy, st);
         }
         out.bits = bits | self.signals();
+        self.clusters[attempt.cluster as usize].counters.count(Counter::RqTotal);
         if st.retries && !st.stateless {
             st.tried.push((attempt.slot, attempt.birth));
         }

@@ -2,7 +2,7 @@
 
 use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk};
-use crate::breaker::{Place, leave, release};
+use crate::breaker::{Place, connected, leave, release};
 use crate::hosts::flag;
 use crate::ids::{Id, request_of};
 use crate::outcome::{
@@ -132,7 +132,6 @@ impl Walk<'_> {
     }
 
     fn cut(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize) {
-        self.count_total(st, at);
         let closed = self.closes(&st.attempts[at], false);
         self.end_attempt(slot, request, st, at, closed);
     }
@@ -212,6 +211,13 @@ impl Walk<'_> {
         }
         self.now = st.at(self.now);
         match what {
+            note::CONNECTED => {
+                if let Some(attempt) = st.queued {
+                    let core = self.core;
+                    let waiters = Waiters { slab: &core.slab, ready: &core.ready };
+                    connected(&self.ask(attempt.cluster, attempt.slot, st.routing), &waiters);
+                }
+            }
             note::SENT => st.sent = true,
             note::BODY_COMPLETE => {
                 if st.upload_open {

@@ -4,7 +4,7 @@ use super::state::State;
 use crate::arena::Arena;
 use crate::breaker::Grant;
 use crate::ids::MAX_REQUESTS;
-use parking_lot::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 use std::sync::atomic::AtomicU64;
 
 /// One request's place.
@@ -27,6 +27,11 @@ pub(crate) struct Slab {
 struct Free {
     list: Vec<u32>,
     next: u32,
+}
+
+/// The list of free slots, held over a fork.
+pub(crate) struct Hold<'a> {
+    _free: MutexGuard<'a, Free>,
 }
 
 /// How many free slots a worker fetches or gives back at once.
@@ -76,9 +81,10 @@ impl Slab {
         (0..next).filter_map(|index| Some((index, self.slots.get(index)?)))
     }
 
-    /// Slots in use, as far as workers' stocks tell.
-    pub(crate) fn count(&self) -> u64 {
-        self.each().filter(|(_, slot)| slot.state.lock().phase.is_live()).count() as u64
+    /// Slots in use, as far as workers' stocks tell, but for those that are `lost`.
+    pub(crate) fn count(&self, lost: impl Fn(u32) -> bool) -> u64 {
+        let live = |(index, slot): &(u32, &Slot)| !lost(*index) && slot.state.lock().phase.is_live();
+        self.each().filter(live).count() as u64
     }
 
     /// Empties every slot and forgets all stocks (after a fork). Slots whose lock cannot be had are left out of
@@ -99,6 +105,11 @@ impl Slab {
         }
         free.reverse();
         self.free.lock().list = free;
+    }
+
+    /// Holds the list of free slots.
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        Hold { _free: self.free.lock() }
     }
 
     /// Bound of a worker's stock.
