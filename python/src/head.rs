@@ -10,30 +10,6 @@ use pyo3::types::{PyDict, PyModule};
 /// A target that no document names: the engine answers `no_cluster`.
 pub(crate) const UNKNOWN: u32 = raw::NO_SUCH_TARGET;
 
-/// The keywords of `request` and `choose_host`, in the order in which they hand them on.
-pub(crate) const FIELDS: [&str; 17] = [
-    "method",
-    "scheme",
-    "authority",
-    "path",
-    "headers",
-    "route",
-    "source",
-    "local",
-    "key",
-    "override_host",
-    "metadata",
-    "filter_metadata",
-    "timeout",
-    "priority",
-    "body",
-    "internal",
-    "explain",
-];
-
-/// Their values.
-pub(crate) type Given<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; FIELDS.len()];
-
 /// A head that owns its text.
 pub(crate) struct OwnedHead {
     pub(crate) target: u32,
@@ -86,19 +62,20 @@ impl OwnedHead {
         }
     }
 
-    /// Reads the keywords of `request` and `choose_host`. `target` 0 = match, unless a route is named.
-    pub(crate) fn read(engine: &Engine, target: u32, given: &Given<'_, '_>) -> PyResult<Self> {
+    /// Reads the keywords of `request`. `target` 0 = match, unless a route is named.
+    pub(crate) fn read(engine: &Engine, target: u32, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut head = Self::new(target);
-        for (name, value) in FIELDS.iter().zip(given) {
-            if let Some(value) = value {
-                head.set(engine, name, value)?;
-            }
+        for (name, value) in keywords.into_iter().flatten() {
+            head.set(engine, text(name.as_any(), "a keyword")?, &value)?;
         }
         Ok(head)
     }
 
     fn set(&mut self, engine: &Engine, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = value.py();
+        if value.is_none() && FIELDS.contains(&name) {
+            return Ok(());
+        }
         match name {
             "method" => self.method = text(value, name)?.into(),
             "scheme" => self.scheme = text(value, name)?.into(),
@@ -130,7 +107,7 @@ impl OwnedHead {
             "body" => self.body = word(value, name, &["none", "replayable", "once", "streaming"])?,
             "internal" => self.bit(head_bits::INTERNAL, flag(value, name)?),
             "explain" => self.bit(head_bits::EXPLAIN, flag(value, name)?),
-            _ => debug_assert!(false, "a field without a meaning: {name}"),
+            _ => return Err(args::unexpected(name)),
         }
         Ok(())
     }
@@ -180,6 +157,26 @@ impl OwnedHead {
         }
     }
 }
+
+const FIELDS: [&str; 17] = [
+    "method",
+    "scheme",
+    "authority",
+    "path",
+    "headers",
+    "route",
+    "source",
+    "local",
+    "key",
+    "override_host",
+    "metadata",
+    "filter_metadata",
+    "timeout",
+    "priority",
+    "body",
+    "internal",
+    "explain",
+];
 
 pub(crate) fn json(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     let py = value.py();

@@ -117,8 +117,12 @@ def by_aiohttp(url):
 
 def by_urllib(url):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with contextlib.closing(opener.open(url, timeout=0.2)) as reply:
-        reply.read()
+    try:
+        with contextlib.closing(opener.open(url, timeout=0.2)) as reply:
+            reply.read()
+    except urllib.error.HTTPError as error:
+        error.close()  # It is a response, too.
+        raise
 
 
 CLIENTS = [by_httpx, by_httpx_async, by_httpx_in_trio, by_requests, by_aiohttp, by_urllib]

@@ -32,6 +32,81 @@ impl Engine {
         crate::waiters::wake(py, self.id);
         Ok(epoch)
     }
+
+    #[inline]
+    fn picked<'py>(
+        slf: &Bound<'py, Self>,
+        target: u32,
+        number: u32,
+        wait: Option<u64>,
+    ) -> PyResult<Py<Attempt>> {
+        let engine = slf.get();
+        let mut decision = Decision::default();
+        raw::with_local(|local| raw::pick(local, engine.id, target, number, None, NOW, &mut decision))
+            .map_err(|error| misuse(slf.py(), error))?;
+        if decision.kind == kind::GO {
+            engine.heed(slf.py(), decision.bits);
+            return Attempt::object(slf, &decision, Origin::Stateless(None));
+        }
+        Self::not_yet(slf, &decision, Arc::new(OwnedHead::new(target)), wait)
+    }
+
+    /// A stateless choice with keywords.
+    fn choose_with<'py>(
+        slf: &Bound<'py, Self>,
+        target: u32,
+        given: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Py<Attempt>> {
+        let py = slf.py();
+        let engine = slf.get();
+        let keywords = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
+        let take = |name: &str| -> PyResult<Option<Bound<'py, PyAny>>> {
+            let value = keywords.get_item(name)?;
+            if value.is_some() {
+                keywords.del_item(name)?;
+            }
+            Ok(value.filter(|value| !value.is_none()))
+        };
+        let number = head::attempt_number(take("attempt")?.as_ref())?;
+        let tried = take("tried")?;
+        let wait = take("wait")?.map(|wait| args::seconds(&wait, "wait")).transpose()?;
+        if keywords.is_empty() && tried.is_none() && target != head::UNKNOWN {
+            return Self::picked(slf, target, number, wait);
+        }
+        if number == 0 {
+            return Err(error::invalid(py, "attempt 0 with a head; attempts count from 1"));
+        }
+        let mut head = OwnedHead::read(engine, target, Some(&keywords))?;
+        head.stateless(number, tried.as_ref())?;
+        let mut decision = Decision::default();
+        raw::with_local(|local| raw::begin(local, engine.id, &head.borrowed(), NOW, &mut decision))
+            .map_err(|error| misuse(py, error))?;
+        let head = Arc::new(head);
+        if decision.kind == kind::GO {
+            engine.heed(py, decision.bits);
+            return Attempt::object(slf, &decision, Origin::Stateless(Some(head)));
+        }
+        Self::not_yet(slf, &decision, head, wait)
+    }
+
+    /// A stateless choice that was not answered with a host.
+    #[cold]
+    fn not_yet<'py>(
+        slf: &Bound<'py, Self>,
+        decision: &Decision,
+        head: Arc<OwnedHead>,
+        wait: Option<u64>,
+    ) -> PyResult<Py<Attempt>> {
+        let py = slf.py();
+        let engine = slf.get();
+        engine.heed(py, decision.bits);
+        if decision.kind == kind::WAIT {
+            let request = Request::begun(slf.clone().unbind(), head, decision.request);
+            let step = Step::Wait(crate::values::Wait::new(decision));
+            return step.wait_for_host(&Bound::new(py, request)?, wait, false);
+        }
+        Err(PyErr::from_value(engine.refusal(py, decision, &head.missing)?.0))
+    }
 }
 
 #[pymethods]
@@ -164,139 +239,31 @@ impl Engine {
     }
 
     /// A request: nothing is decided before its first choice.
-    #[expect(clippy::too_many_arguments, reason = "named ones cross far cheaper than a dict of them")]
-    #[pyo3(signature = (cluster=None, *, method=None, scheme=None, authority=None, path=None, headers=None, route=None, source=None, local=None, key=None, override_host=None, metadata=None, filter_metadata=None, timeout=None, priority=None, body=None, internal=None, explain=None),
-           text_signature = "($self, cluster=None, **head)")]
-    fn request<'py>(
-        slf: &Bound<'py, Self>,
-        cluster: Option<&Bound<'py, PyString>>,
-        method: Option<&Bound<'py, PyAny>>,
-        scheme: Option<&Bound<'py, PyAny>>,
-        authority: Option<&Bound<'py, PyAny>>,
-        path: Option<&Bound<'py, PyAny>>,
-        headers: Option<&Bound<'py, PyAny>>,
-        route: Option<&Bound<'py, PyAny>>,
-        source: Option<&Bound<'py, PyAny>>,
-        local: Option<&Bound<'py, PyAny>>,
-        key: Option<&Bound<'py, PyAny>>,
-        override_host: Option<&Bound<'py, PyAny>>,
-        metadata: Option<&Bound<'py, PyAny>>,
-        filter_metadata: Option<&Bound<'py, PyAny>>,
-        timeout: Option<&Bound<'py, PyAny>>,
-        priority: Option<&Bound<'py, PyAny>>,
-        body: Option<&Bound<'py, PyAny>>,
-        internal: Option<&Bound<'py, PyAny>>,
-        explain: Option<&Bound<'py, PyAny>>,
+    #[pyo3(signature = (cluster=None, **head))]
+    fn request(
+        slf: &Bound<'_, Self>,
+        cluster: Option<&Bound<'_, PyString>>,
+        head: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Request> {
         let engine = slf.get();
-        let given = [
-            method,
-            scheme,
-            authority,
-            path,
-            headers,
-            route,
-            source,
-            local,
-            key,
-            override_host,
-            metadata,
-            filter_metadata,
-            timeout,
-            priority,
-            body,
-            internal,
-            explain,
-        ];
         let target = cluster.map_or(Ok(0), |name| engine.target(name))?;
-        let read = OwnedHead::read(engine, target, &given)?;
+        let read = OwnedHead::read(engine, target, head)?;
         Ok(Request::new(slf.clone().unbind(), cluster.map(|name| name.clone().unbind()), read, 0))
     }
 
     /// A stateless attempt: its number is yours, and it waits only where the cluster says that it queues.
-    #[expect(clippy::too_many_arguments, reason = "named ones cross far cheaper than a dict of them")]
-    #[pyo3(signature = (cluster, *, attempt=None, tried=None, wait=None, method=None, scheme=None, authority=None, path=None, headers=None, route=None, source=None, local=None, key=None, override_host=None, metadata=None, filter_metadata=None, timeout=None, priority=None, body=None, internal=None, explain=None),
+    // Keywords come as a dict: without any, which is the common case, that costs least.
+    #[pyo3(signature = (cluster, **given),
            text_signature = "($self, cluster, *, attempt=1, tried=(), wait=None, **head)")]
     fn choose_host<'py>(
         slf: &Bound<'py, Self>,
         cluster: &Bound<'py, PyString>,
-        attempt: Option<&Bound<'py, PyAny>>,
-        tried: Option<&Bound<'py, PyAny>>,
-        wait: Option<&Bound<'py, PyAny>>,
-        method: Option<&Bound<'py, PyAny>>,
-        scheme: Option<&Bound<'py, PyAny>>,
-        authority: Option<&Bound<'py, PyAny>>,
-        path: Option<&Bound<'py, PyAny>>,
-        headers: Option<&Bound<'py, PyAny>>,
-        route: Option<&Bound<'py, PyAny>>,
-        source: Option<&Bound<'py, PyAny>>,
-        local: Option<&Bound<'py, PyAny>>,
-        key: Option<&Bound<'py, PyAny>>,
-        override_host: Option<&Bound<'py, PyAny>>,
-        metadata: Option<&Bound<'py, PyAny>>,
-        filter_metadata: Option<&Bound<'py, PyAny>>,
-        timeout: Option<&Bound<'py, PyAny>>,
-        priority: Option<&Bound<'py, PyAny>>,
-        body: Option<&Bound<'py, PyAny>>,
-        internal: Option<&Bound<'py, PyAny>>,
-        explain: Option<&Bound<'py, PyAny>>,
+        given: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Py<Attempt>> {
-        let given = [
-            method,
-            scheme,
-            authority,
-            path,
-            headers,
-            route,
-            source,
-            local,
-            key,
-            override_host,
-            metadata,
-            filter_metadata,
-            timeout,
-            priority,
-            body,
-            internal,
-            explain,
-        ];
-        let py = slf.py();
-        let engine = slf.get();
-        let target = engine.target(cluster)?;
-        let number = head::attempt_number(attempt)?;
-        let mut decision = Decision::default();
-        let mut place = None;
-        let answer = if given.iter().all(Option::is_none) && tried.is_none() && target != head::UNKNOWN {
-            raw::with_local(|local| raw::pick(local, engine.id, target, number, None, NOW, &mut decision))
-        } else {
-            if number == 0 {
-                return Err(error::invalid(py, "attempt 0 with a head; attempts count from 1"));
-            }
-            let mut head = OwnedHead::read(engine, target, &given)?;
-            head.stateless(number, tried)?;
-            let answer =
-                raw::with_local(|local| raw::begin(local, engine.id, &head.borrowed(), NOW, &mut decision));
-            place = Some(Arc::new(head));
-            answer
-        };
-        answer.map_err(|error| misuse(py, error))?;
-        engine.heed(py, decision.bits);
-        match decision.kind {
-            kind::GO => Attempt::object(slf, &decision, Origin::Stateless(place)),
-            kind::WAIT => {
-                let head = place.unwrap_or_else(|| Arc::new(OwnedHead::new(target)));
-                let request = Request::begun(slf.clone().unbind(), head, decision.request);
-                let wait = wait.map(|wait| args::seconds(wait, "wait")).transpose()?;
-                Step::Wait(crate::values::Wait::new(&decision)).wait_for_host(
-                    &Bound::new(py, request)?,
-                    wait,
-                    false,
-                )
-            }
-            _ => {
-                let detail = place.as_ref().map_or("", |head| head.missing.as_str());
-                Err(PyErr::from_value(engine.refusal(py, &decision, detail)?.0))
-            }
+        let target = slf.get().target(cluster)?;
+        match given {
+            None if target != head::UNKNOWN => Self::picked(slf, target, 1, None),
+            _ => Self::choose_with(slf, target, given),
         }
     }
 
