@@ -5,6 +5,7 @@
 //! reads 16 bytes a candidate.
 
 use crate::arena::Arena;
+use crate::breaker::pool;
 use crate::spec::{HealthStatus, Locality, Metadata};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
@@ -88,7 +89,7 @@ impl HostLoad {
     /// Requests attached to this host, both routing priorities.
     #[inline]
     pub fn active(&self) -> u32 {
-        ((self.pools[0].load(Relaxed) & 0xff_ffff) + (self.pools[1].load(Relaxed) & 0xff_ffff)) as u32
+        (pool::active(self.pools[0].load(Relaxed)) + pool::active(self.pools[1].load(Relaxed))) as u32
     }
 
     /// Nothing is in use any more (after a fork).
@@ -210,6 +211,12 @@ impl HostArena {
         let cell = self.infos.get(slot)?.read();
         let info = cell.clone()?;
         Some((self.facts(slot).version.load(Relaxed), info))
+    }
+
+    /// Good answers of a host.
+    pub fn rq_success(&self, slot: u32) -> u64 {
+        let open: u64 = self.load(slot).pools.iter().map(|p| pool::served(p.load(Relaxed))).sum();
+        self.facts(slot).rq_success.load(Relaxed) + open
     }
 
     /// Puts a host into a free slot.

@@ -3,7 +3,7 @@
 use super::ledger::{self, Ledger};
 use super::pool;
 use super::queue::{Entry, Grant, Place, PoolKey, Queues};
-use crate::hosts::HostArena;
+use crate::hosts::{HostArena, HostFacts};
 use crate::outcome::resource;
 use crate::spec::{ConnectionStyle, Thresholds};
 use crate::stats::{ClusterCounters, Counter};
@@ -83,8 +83,44 @@ impl Ask<'_> {
     }
 }
 
-/// Asks for a stream. `Queued` and `Counted` leave `grant` at [`Place::Waiting`].
+/// The frequent case of [`acquire`]: a free stream, and room under `max_requests`. `false` = ask [`acquire`].
 #[inline]
+pub(crate) fn acquire_free(pool: &AtomicU64, ledger: &Ledger, max_requests: u32, streams: u64) -> bool {
+    if !pool::take_free(pool, streams) {
+        return false;
+    }
+    if ledger::take(&ledger.requests, max_requests) {
+        return true;
+    }
+    // Nobody saw the stream but us, or somebody queued meanwhile; `acquire` sorts it out.
+    if pool::give_back(pool, false, false).is_none() {
+        pool::give_back_queued(pool, false);
+    }
+    false
+}
+
+/// The frequent case of [`release`]: nobody queues. `false` = ask [`release`]; nothing happened.
+#[inline]
+pub(crate) fn release_free(
+    pool: &AtomicU64,
+    ledger: &Ledger,
+    facts: &HostFacts,
+    closed: bool,
+    served: bool,
+) -> bool {
+    let Some(given) = pool::give_back(pool, closed, served) else { return false };
+    ledger::give(&ledger.requests);
+    if given.dropped {
+        ledger::give(&ledger.connections);
+    }
+    if given.served > 0 {
+        facts.rq_success.fetch_add(given.served, Relaxed);
+    }
+    true
+}
+
+/// Asks for a stream. `Queued` and `Counted` leave `grant` at [`Place::Waiting`].
+#[cold]
 pub(crate) fn acquire(
     ask: &Ask<'_>,
     style: ConnectionStyle,
@@ -92,6 +128,10 @@ pub(crate) fn acquire(
     grant: &Grant,
     promotions: &dyn Promotions,
 ) -> Permit {
+    if pool::queued(ask.pool().load(Relaxed)) > 0 {
+        // `acquire_free` may have given back a stream behind the queue's back.
+        serve(ask, &mut ask.queues.lock(), promotions);
+    }
     if pool::take_free(ask.pool(), ask.streams) {
         attach(ask, promotions)
     } else {
@@ -100,7 +140,6 @@ pub(crate) fn acquire(
 }
 
 /// A stream is ours; `max_requests` decides.
-#[inline]
 fn attach(ask: &Ask<'_>, promotions: &dyn Promotions) -> Permit {
     if ledger::take(&ask.ledger.requests, ask.limits.max_requests) {
         return Permit::Granted;
@@ -110,7 +149,6 @@ fn attach(ask: &Ask<'_>, promotions: &dyn Promotions) -> Permit {
     Permit::Refused(resource::REQUESTS)
 }
 
-#[cold]
 fn slow(
     ask: &Ask<'_>,
     style: ConnectionStyle,
@@ -128,7 +166,7 @@ fn slow(
         ledger::give(&ask.ledger.connections);
     }
     loop {
-        if !ledger::take(&ask.ledger.pending, ask.limits.max_pending_requests) {
+        if pool::queue_is_full(pool) || !ledger::take(&ask.ledger.pending, ask.limits.max_pending_requests) {
             ask.counters.count(Counter::RqPendingOverflow);
             return Permit::Refused(resource::PENDING);
         }
@@ -155,17 +193,15 @@ fn slow(
 }
 
 /// Gives back a granted stream and its place under `max_requests`. `closed`: its connection is gone too.
-#[inline]
 pub(crate) fn release(ask: &Ask<'_>, closed: bool, promotions: &dyn Promotions) {
     ledger::give(&ask.ledger.requests);
     give_stream(ask, closed, promotions);
 }
 
-#[inline]
 fn give_stream(ask: &Ask<'_>, closed: bool, promotions: &dyn Promotions) {
-    match pool::give_back(ask.pool(), closed) {
-        Some(false) => {}
-        Some(true) => ledger::give(&ask.ledger.connections),
+    match pool::give_back(ask.pool(), closed, false) {
+        Some(given) if given.dropped => ledger::give(&ask.ledger.connections),
+        Some(_) => {}
         None => {
             let mut queues = ask.queues.lock();
             if pool::give_back_queued(ask.pool(), closed) {

@@ -1,5 +1,6 @@
 //! One downstream request: its attempts, its budget of time and retries (`spec/retry-and-timeouts.md`).
 
+mod cell;
 pub(crate) mod slab;
 pub(crate) mod state;
 

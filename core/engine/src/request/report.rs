@@ -114,11 +114,9 @@ impl<'a> Walk<'a> {
         };
         let code = grpc.map_or(status, grpc_to_http);
         let attempt = st.attempts[at];
-        let facts = self.core.hosts.facts(attempt.slot);
-        if code >= 500 {
-            facts.rq_error.fetch_add(1, Relaxed);
-        } else {
-            facts.rq_success.fetch_add(1, Relaxed);
+        let good = code < 500;
+        if !good {
+            self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
         self.tell_outlier(&attempt, code);
         let retry = if st.retries && !st.interim {
@@ -133,15 +131,19 @@ impl<'a> Walk<'a> {
             Decided::Yes { after_ms, reason } => {
                 self.clusters[st.cluster as usize].counters.count_status(status, true);
                 let closed = outcome.bits & outcome_bits::CLOSED != 0;
-                self.end_attempt(slot, request, st, at, closed);
+                self.end_attempt(slot, request, st, at, closed, good);
                 Ok(self.schedule(request, st, status, after_ms, reason))
             }
             Decided::No(why) => {
                 self.clusters[st.cluster as usize].counters.count_status(status, false);
                 if whole {
-                    self.end_attempt(slot, request, st, at, outcome.bits & outcome_bits::CLOSED != 0);
+                    let closed = outcome.bits & outcome_bits::CLOSED != 0;
+                    self.end_attempt(slot, request, st, at, closed, good);
                     self.done(request, st);
                     return Ok(self.verdict(st, action::FORWARD, why, status, 0));
+                }
+                if good {
+                    self.core.hosts.facts(attempt.slot).rq_success.fetch_add(1, Relaxed);
                 }
                 st.attempts[at].answered = true;
                 st.phase = Phase::Streaming;
@@ -222,7 +224,7 @@ impl<'a> Walk<'a> {
             self.decide(st, retry, !unsent, false)
         };
         let closed = self.closes(&attempt, connect || kind == failure::CONNECTION_TERMINATION);
-        self.end_attempt(slot, request, st, at, closed);
+        self.end_attempt(slot, request, st, at, closed, false);
         let (status, flag) = reply_of(kind);
         match decided {
             Decided::Yes { after_ms, reason } => self.schedule(request, st, status, after_ms, reason),

@@ -1,5 +1,6 @@
 //! Request slots: found by index, reused for ever, each with a lock of its own.
 
+use super::cell::Locked;
 use super::state::State;
 use crate::arena::Arena;
 use crate::breaker::Grant;
@@ -10,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 /// One request's place.
 #[derive(Default)]
 pub(crate) struct Slot {
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Locked<State>,
     /// Written by whoever frees a stream for this request; see `breaker::queue`.
     pub(crate) grant: Grant,
     /// Comes back when this request is ready; readable without the lock.
