@@ -26,6 +26,15 @@ pub(crate) struct Counters {
     pub(crate) workers: Vec<Arc<ClusterCounters>>,
 }
 
+impl Counters {
+    /// Workers of the parent process are gone (after a fork); what they counted stays.
+    pub(crate) fn keep_base(&mut self) {
+        for block in std::mem::take(&mut self.workers) {
+            self.base.absorb(&block);
+        }
+    }
+}
+
 impl ClusterShared {
     pub(crate) fn new(name: &str) -> Self {
         Self {

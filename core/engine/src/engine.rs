@@ -1,10 +1,27 @@
 //! The engine: clusters, routes, requests, and the calls that walk a request through them.
 
+use crate::breaker::Queues;
 use crate::clock::Time;
-use crate::hosts::HostInfo;
-use crate::outcome::{Decision, Head, LocalReply, Misuse, Outcome, Ready, Verdict};
-use crate::spec::{Endpoints, SpecError, Specs};
+use crate::cluster::Counters;
+use crate::events::Events;
+use crate::hosts::{HostArena, HostInfo};
+use crate::maintain::Maintenance;
+use crate::outcome::{Decision, Head, Misuse, Outcome, Ready, Verdict, failure};
+use crate::outlier::{self, Effects};
+use crate::policies::{Policies, WantSets};
+use crate::random::{Draws, Source, Xoshiro256};
+use crate::request::Walk;
+use crate::request::slab::Slab;
+use crate::snapshot::Snapshot;
+use crate::spec::{SpecError, Specs, Thresholds};
+use crate::update::Master;
+use crate::worker::Worker;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+
+pub use crate::request::{Report, Stateless, UNKNOWN_TARGET};
 
 /// What an engine is made with besides documents.
 #[derive(Clone, Debug)]
@@ -21,45 +38,452 @@ pub struct Settings {
     pub lease: u64,
     /// How many events are kept. Defaults to 1,024.
     pub events: usize,
+    /// Nanoseconds since 1970 at [`Time`] 0; stamps events.
+    pub unix_base: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { index: 1, first_generation: 0, seed: 0, draws: None, lease: 300_000_000_000, events: 1024 }
+        Self {
+            index: 1,
+            first_generation: 0,
+            seed: 0,
+            draws: None,
+            lease: 300_000_000_000,
+            events: 1024,
+            unix_base: 0,
+        }
     }
-}
-
-/// What faces may ask about a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestInfo {
-    /// Cluster the route or caller named.
-    pub cluster: String,
-    /// Matched route, `VHOST/NAME` or `NAME`; empty when the cluster was named.
-    pub route: String,
-    /// Nanoseconds of the global limit, NEVER when off.
-    pub timeout: u64,
-    /// Nanoseconds of the per-try idle limit, NEVER when off.
-    pub idle_timeout: u64,
 }
 
 /// The engine. Every method takes `&self` and may be called from any thread.
-pub struct Core {}
+pub struct Core {
+    pub(crate) settings: Settings,
+    pub(crate) hosts: Arc<HostArena>,
+    pub(crate) slab: Arc<Slab>,
+    pub(crate) master: Mutex<Master>,
+    pub(crate) current: Mutex<Arc<Snapshot>>,
+    /// Moves with `current`; workers compare it by a plain load.
+    pub(crate) version: AtomicU64,
+    pub(crate) wants: Mutex<WantSets>,
+    /// Policies of earlier documents that live requests may still be made with.
+    pub(crate) old_policies: Mutex<Vec<Arc<Policies>>>,
+    pub(crate) ready: ReadyList,
+    pub(crate) events: Events,
+    /// When maintenance is due; [`Time::NEVER`] = nothing to do.
+    pub(crate) due: AtomicU64,
+    pub(crate) maintenance: Mutex<Maintenance>,
+    pub(crate) no_limits: Thresholds,
+    workers: AtomicU64,
+    /// Slots whose lock a thread of the parent process held at a fork.
+    lost_slots: Mutex<Vec<u32>>,
+    any_lost: AtomicBool,
+}
 
-#[allow(unused_variables, missing_docs)]
+/// Requests whose wait is over, until somebody asks.
+#[derive(Default)]
+pub(crate) struct ReadyList {
+    list: Mutex<VecDeque<u64>>,
+    length: AtomicU32,
+}
+
+impl ReadyList {
+    pub(crate) fn push(&self, request: u64) {
+        let mut list = self.list.lock();
+        list.push_back(request);
+        self.length.store(list.len() as u32, Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.length.load(Relaxed) != 0
+    }
+
+    fn pop(&self) -> Option<u64> {
+        let mut list = self.list.lock();
+        let request = list.pop_front();
+        self.length.store(list.len() as u32, Relaxed);
+        request
+    }
+
+    /// Takes one request out of the middle.
+    fn remove(&self, request: u64) -> bool {
+        let mut list = self.list.lock();
+        let Some(at) = list.iter().position(|id| *id == request) else { return false };
+        list.remove(at);
+        self.length.store(list.len() as u32, Relaxed);
+        true
+    }
+
+    fn clear(&self) {
+        self.list.lock().clear();
+        self.length.store(0, Relaxed);
+    }
+}
+
 impl Core {
-    pub fn new(specs: Specs, settings: Settings, now: Time) -> Result<Self, SpecError> {
-        Ok(Self {})
+    /// Builds an engine; `now` is the instant at which its clusters come to be.
+    pub fn new(specs: &Specs, settings: Settings, now: Time) -> Result<Self, SpecError> {
+        let empty = Snapshot {
+            clusters: Vec::new(),
+            policies: Arc::new(Policies::compile(
+                &Specs::default(),
+                0,
+                &mut crate::policies::Names::default(),
+                &mut WantSets::default(),
+            )?),
+            runtime: crate::snapshot::Runtime::default(),
+        };
+        let core = Self {
+            hosts: Arc::default(),
+            slab: Arc::default(),
+            master: Mutex::default(),
+            current: Mutex::new(Arc::new(empty)),
+            version: AtomicU64::new(0),
+            wants: Mutex::default(),
+            old_policies: Mutex::default(),
+            ready: ReadyList::default(),
+            events: Events::new(settings.events),
+            due: AtomicU64::new(u64::MAX),
+            maintenance: Mutex::default(),
+            no_limits: Thresholds::default(),
+            workers: AtomicU64::new(0),
+            lost_slots: Mutex::default(),
+            any_lost: AtomicBool::new(false),
+            settings,
+        };
+        core.update(specs, now)?;
+        Ok(core)
     }
-    pub fn worker(&self, now: Time) -> crate::worker::Worker {
-        crate::worker::Worker {}
+
+    /// A new worker; the first one has number 1.
+    pub fn worker(&self, now: Time) -> Worker {
+        let number = self.workers.fetch_add(1, AcqRel) + 1;
+        let random = match &self.settings.draws {
+            Some(words) if number == 1 => Source::Draws(Draws::new(words.clone())),
+            _ => Source::Xoshiro(Xoshiro256::seeded(self.settings.seed, number)),
+        };
+        self.worker_with(random, now)
     }
+
+    /// A new worker with words of the embedder's own.
+    pub fn worker_with(&self, random: Source, now: Time) -> Worker {
+        let (version, snapshot) = self.present();
+        let mut worker = Worker {
+            random,
+            snapshot: Arc::clone(&snapshot),
+            version,
+            clusters: Vec::new(),
+            free: Vec::new(),
+            slab: Arc::clone(&self.slab),
+        };
+        worker.adopt(snapshot, version, &self.hosts, now);
+        worker
+    }
+
+    fn present(&self) -> (u64, Arc<Snapshot>) {
+        let current = self.current.lock();
+        (self.version.load(Acquire), Arc::clone(&current))
+    }
+
+    /// Brings a worker up to date; for workers shared by threads, right after an update.
+    pub fn refresh(&self, worker: &mut Worker, now: Time) {
+        if worker.version != self.version.load(Acquire) {
+            let (version, snapshot) = self.present();
+            worker.adopt(snapshot, version, &self.hosts, now);
+        }
+    }
+
+    /// Starts a call: due maintenance first, then the newest snapshot.
+    #[inline]
+    fn enter<'a>(&'a self, worker: &'a mut Worker, now: Time) -> Walk<'a> {
+        if now.0 >= self.due.load(Relaxed) {
+            self.maintain_now(worker, now);
+        }
+        if worker.version != self.version.load(Acquire) {
+            self.refresh(worker, now);
+        }
+        self.walk(worker, now)
+    }
+
+    pub(crate) fn walk<'a>(&'a self, worker: &'a mut Worker, now: Time) -> Walk<'a> {
+        Walk {
+            core: self,
+            snapshot: &worker.snapshot,
+            random: &mut worker.random,
+            clusters: &mut worker.clusters,
+            free: &mut worker.free,
+            now,
+            signals: 0,
+        }
+    }
+
+    /// A new request and its first choice.
+    #[inline]
     pub fn begin(
         &self,
-        worker: &mut crate::worker::Worker,
+        worker: &mut Worker,
         head: &Head<'_>,
+        stateless: Option<Stateless>,
         now: Time,
         out: &mut Decision,
     ) -> Result<(), Misuse> {
-        Err(Misuse::NotFound)
+        self.enter(worker, now).begin(head, stateless, out)
     }
+
+    /// The next attempt, or: is it my turn?
+    pub fn choose(
+        &self,
+        worker: &mut Worker,
+        request: u64,
+        now: Time,
+        out: &mut Decision,
+    ) -> Result<(), Misuse> {
+        self.enter(worker, now).choose(request, out)
+    }
+
+    /// Headers, a whole outcome, or a failure.
+    #[inline]
+    pub fn report(
+        &self,
+        worker: &mut Worker,
+        attempt: u64,
+        outcome: &Outcome<'_>,
+        kind: Report,
+        now: Time,
+    ) -> Verdict {
+        if kind == Report::Fail && outcome.failure == failure::NONE {
+            return Misuse::Invalid.into();
+        }
+        self.enter(worker, now).report(attempt, outcome, kind)
+    }
+
+    /// The stream of an answered attempt is over.
+    pub fn end(&self, worker: &mut Worker, attempt: u64, outcome: &Outcome<'_>, now: Time) -> Verdict {
+        self.enter(worker, now).end(attempt, outcome)
+    }
+
+    /// Drops an attempt.
+    pub fn cancel(&self, worker: &mut Worker, attempt: u64, now: Time) -> Verdict {
+        self.enter(worker, now).cancel(attempt)
+    }
+
+    /// Ends a request from outside.
+    pub fn finish(&self, worker: &mut Worker, request: u64, why: u32, now: Time) -> Verdict {
+        self.enter(worker, now).finish(request, why)
+    }
+
+    /// A fact about a request or attempt. Returns bits.
+    pub fn note(&self, worker: &mut Worker, id: u64, what: u32, now: Time) -> Result<u16, Misuse> {
+        self.enter(worker, now).note(id, what)
+    }
+
+    /// Gives everything back that a request holds after a contained bug.
+    pub fn abandon(&self, worker: &mut Worker, id: u64, now: Time) {
+        self.walk(worker, now).finish(crate::ids::request_of(id), crate::outcome::finish::SHUTDOWN);
+    }
+
+    /// Requests whose wait is over, each handed out once. Returns how many were written.
+    pub fn take_ready(&self, out: &mut [Ready]) -> usize {
+        let mut written = 0;
+        while written < out.len() {
+            let Some(request) = self.ready.pop() else { break };
+            if let Some(user_data) = self.waiting(request) {
+                out[written] = Ready { request, user_data };
+                written += 1;
+            }
+        }
+        written
+    }
+
+    /// Whether a request still waits in a queue; its user data.
+    fn waiting(&self, request: u64) -> Option<u64> {
+        let id = crate::ids::Id::unpack(request);
+        let slot = self.slab.get(id.slot)?;
+        let state = slot.state.lock();
+        let queued = state.generation == id.generation && state.queued.is_some();
+        queued.then(|| slot.user_data.load(Relaxed))
+    }
+
+    /// Whether asking `choose` would not answer the same wait again: the grant is there, or nothing is queued.
+    /// Takes the request off the ready list, so that a blocking waiter is not also handed out.
+    pub fn wait_is_over(&self, request: u64) -> bool {
+        let id = crate::ids::Id::unpack(request);
+        let Some(slot) = self.slab.get(id.slot) else { return true };
+        let state = slot.state.lock();
+        if state.generation != id.generation || state.queued.is_none() {
+            return true;
+        }
+        drop(state);
+        if slot.grant.get() == crate::breaker::Place::Waiting {
+            return false;
+        }
+        self.ready.remove(request);
+        true
+    }
+
+    /// The host in a slot, with its version. `version` 0 takes any; another one than the present is
+    /// [`Misuse::NotFound`].
+    pub fn host(&self, slot: u32, version: u32) -> Result<(u32, Arc<HostInfo>), Misuse> {
+        let (now, info) = self.hosts.info(slot).ok_or(Misuse::NotFound)?;
+        if version != 0 && version != now {
+            return Err(Misuse::NotFound);
+        }
+        Ok((now, info))
+    }
+
+    /// A numbered set of wanted header names; 0 asks for the present request set.
+    pub fn want(&self, set: u32) -> Option<(u32, Arc<[Box<str>]>)> {
+        if set == 0 {
+            let current = self.current.lock();
+            let (number, names) = &current.policies.want;
+            return Some((u32::from(*number), Arc::clone(names)));
+        }
+        self.wants.lock().get(set).map(|names| (set, names))
+    }
+
+    /// The number of a cluster's name, or of `route:NAME`, while the name exists.
+    pub fn resolve(&self, name: &str) -> Option<u32> {
+        let master = self.master.lock();
+        let number = *master.names.targets.get(name)?;
+        let policies = master.policies.as_ref()?;
+        policies.targets.get(number as usize - 1).copied().flatten().map(|_| number)
+    }
+
+    /// Names of clusters (and of routes, as `route:NAME`) that exist.
+    pub fn target_names(&self) -> Vec<String> {
+        let master = self.master.lock();
+        let Some(policies) = &master.policies else { return Vec::new() };
+        let exists = |number: &u32| policies.targets.get(*number as usize - 1).is_some_and(Option::is_some);
+        let names = master.names.targets.iter().filter(|(_, number)| exists(number));
+        names.map(|(name, _)| name.to_string()).collect()
+    }
+
+    /// Counts applied updates.
+    pub fn epoch(&self) -> u64 {
+        self.master.lock().epoch
+    }
+
+    /// Requests that are not done.
+    pub fn live_requests(&self) -> u64 {
+        self.slab.count()
+    }
+
+    /// The next event as a JSON line.
+    pub fn poll_event(&self) -> Option<String> {
+        self.events.pop()
+    }
+
+    /// Adds an event of the embedder's, one JSON object.
+    pub fn push_event(&self, line: String) {
+        self.events.push(line);
+    }
+
+    /// First generation for the next engine of this index.
+    pub fn last_generation(&self) -> u32 {
+        let highest = self.slab.each().map(|(_, slot)| slot.state.lock().generation).max();
+        highest.map_or(self.settings.first_generation, |generation| {
+            (generation + 1) % crate::ids::GENERATIONS
+        })
+    }
+
+    pub(crate) fn earlier_policies(&self, generation: u32) -> Option<Arc<Policies>> {
+        self.old_policies.lock().iter().find(|p| p.generation == generation).cloned()
+    }
+
+    /// Drops policies that no live request was made with. A request that is just being made holds the newest.
+    pub(crate) fn forget_policies(&self) {
+        let mut old = self.old_policies.lock();
+        if old.len() < 2 {
+            return;
+        }
+        let newest = old.last().map(|policies| policies.generation);
+        let used: std::collections::BTreeSet<u32> = self
+            .slab
+            .each()
+            .filter_map(|(_, slot)| {
+                // A locked slot is in use right now: keep what it may hold by keeping everything this time.
+                let state = slot.state.try_lock();
+                state.map_or(Some(u32::MAX), |s| s.phase.is_live().then_some(s.policies))
+            })
+            .collect();
+        if !used.contains(&u32::MAX) {
+            old.retain(|p| used.contains(&p.generation) || Some(p.generation) == newest || Arc::strong_count(p) > 1);
+        }
+    }
+
+    /// Writes the log of a detector's work and has the host lists rebuilt.
+    pub(crate) fn outlier_effects(&self, cluster: u32, effects: &Effects, now: Time) {
+        for (slot, record) in &effects.log {
+            if let Some((_, info)) = self.hosts.info(*slot) {
+                let unix = self.settings.unix_base.saturating_add(now.0);
+                self.events.push(outlier::line(record, &info.cluster, &info.address, unix));
+            }
+        }
+        if !effects.changed.is_empty() {
+            self.health_changed(cluster, &effects.changed, now);
+        }
+    }
+
+    /// Whether a slot's lock was lost in a fork.
+    #[inline]
+    pub(crate) fn slot_lost(&self, slot: u32) -> bool {
+        self.any_lost.load(Relaxed) && self.lost_slots.lock().contains(&slot)
+    }
+
+    /// Holds every lock of the engine but those of single requests, so that a forked child inherits none that a
+    /// vanished thread holds.
+    pub fn freeze(&self) -> Frozen<'_> {
+        let master = self.master.lock();
+        Frozen {
+            _maintenance: self.maintenance.try_lock(),
+            _ready: self.ready.list.lock(),
+            _old: self.old_policies.lock(),
+            _wants: self.wants.lock(),
+            _current: self.current.lock(),
+            _events: self.events.hold(),
+            _master: master,
+        }
+    }
+
+    /// In a forked child: no request, permit, waiter or event of the parent is left; documents, hosts and
+    /// ejections stay.
+    pub fn after_fork(&self) {
+        self.ready.clear();
+        self.events.clear();
+        let mut lost = Vec::new();
+        self.slab.renew(&mut lost);
+        if !lost.is_empty() {
+            self.lost_slots.lock().extend(lost);
+            self.any_lost.store(true, Relaxed);
+        }
+        let master = self.master.lock();
+        for cluster in &master.clusters {
+            if let Some(mut queues) = cluster.shared.queues.try_lock() {
+                Queues::clear(&mut queues);
+            }
+            for ledger in &cluster.shared.ledgers {
+                ledger.reset();
+            }
+            for member in &cluster.members {
+                self.hosts.load(member.entry.slot).reset();
+            }
+            if let Some(mut counters) = cluster.shared.counters.try_lock() {
+                Counters::keep_base(&mut counters);
+            }
+        }
+        drop(master);
+        self.workers.fetch_add(1 << 32, AcqRel);
+    }
+}
+
+/// Locks held over a fork.
+pub struct Frozen<'a> {
+    _maintenance: Option<MutexGuard<'a, Maintenance>>,
+    _ready: MutexGuard<'a, VecDeque<u64>>,
+    _old: MutexGuard<'a, Vec<Arc<Policies>>>,
+    _wants: MutexGuard<'a, WantSets>,
+    _current: MutexGuard<'a, Arc<Snapshot>>,
+    _events: crate::events::Hold<'a>,
+    _master: MutexGuard<'a, Master>,
 }

@@ -1,6 +1,6 @@
 //! What an operator wants to know, as JSON lines in a ring: the oldest are overwritten, and their number told.
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -63,9 +63,14 @@ impl Events {
     }
 
     /// Held over a fork, so that the child does not inherit a locked ring.
-    pub(crate) fn raw_lock(&self) -> &Mutex<impl Sized + use<>> {
-        &self.ring
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        Hold { _ring: self.ring.lock() }
     }
+}
+
+/// The ring, held.
+pub(crate) struct Hold<'a> {
+    _ring: MutexGuard<'a, Ring>,
 }
 
 /// A JSON object, written key by key in the order given.

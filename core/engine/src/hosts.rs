@@ -91,6 +91,13 @@ impl HostLoad {
         ((self.pools[0].load(Relaxed) & 0xff_ffff) + (self.pools[1].load(Relaxed) & 0xff_ffff)) as u32
     }
 
+    /// Nothing is in use any more (after a fork).
+    pub(crate) fn reset(&self) {
+        for pool in &self.pools {
+            pool.store(0, Relaxed);
+        }
+    }
+
     #[cfg(test)]
     pub(crate) fn set_active(&self, active: u32) {
         self.pools[0].store(u64::from(active), Relaxed);
@@ -113,6 +120,8 @@ pub struct HostFacts {
     pub(crate) rq_success: AtomicU64,
     pub(crate) rq_error: AtomicU32,
     pub(crate) rq_timeout: AtomicU32,
+    /// `rq_success` at the last look for idle connections.
+    pub(crate) idle_mark: AtomicU32,
 }
 
 /// What faces show of a host.
@@ -245,7 +254,7 @@ impl HostArena {
         let limbo = std::mem::take(&mut slots.limbo);
         for slot in limbo {
             // Bits above the connections: active streams and queued requests.
-            let busy = self.load(slot).pools.iter().any(|p| crate::breaker::pool::is_pinned(p.load(Relaxed)));
+            let busy = self.load(slot).pools.iter().any(|p| crate::breaker::is_pinned(p.load(Relaxed)));
             if busy {
                 slots.limbo.push(slot);
             } else {

@@ -6,7 +6,7 @@ use crate::outcome::NEVER;
 use crate::retry::policy::RetryPolicy;
 use crate::route::RouteTables;
 use crate::spec::{
-    ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, PolicySpec, RetryOn, RetrySpec, RouteAction, SpecError,
+    ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, PolicySpec, RetrySpec, RouteAction, SpecError,
     Specs,
 };
 use std::collections::BTreeMap;
@@ -115,13 +115,8 @@ impl WantSets {
 
     fn responses(&mut self, retry: &RetryPolicy) -> Wants {
         let (mut ok, mut err) = (Vec::new(), Vec::new());
-        retry.wanted_response_headers(&mut |name| {
-            // A good answer is not looked at for the rate-limit mark unless the mark alone makes it retriable.
-            if name != "x-envoy-ratelimited" || retry.on.has(RetryOn::ENVOY_RATELIMITED) {
-                ok.push(name.to_owned());
-            }
-            err.push(name.to_owned());
-        });
+        retry.wanted_success_headers(&mut |name| ok.push(name.to_owned()));
+        retry.wanted_response_headers(&mut |name| err.push(name.to_owned()));
         Wants { ok: self.intern(ok).0, err: self.intern(err).0 }
     }
 }

@@ -65,6 +65,14 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Ends a worker of the parent process in a forked child: nothing is given back.
+    pub fn abandon(mut self) {
+        self.free.clear();
+        self.clusters.clear();
+    }
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
         for cluster in &self.clusters {

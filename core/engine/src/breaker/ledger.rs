@@ -52,6 +52,13 @@ pub(crate) fn give_many(count: &AtomicU32, n: u32) {
 }
 
 impl Ledger {
+    /// Nothing is taken any more (after a fork).
+    pub(crate) fn reset(&self) {
+        for count in [&self.connections, &self.pending, &self.requests, &self.retries] {
+            count.store(0, Relaxed);
+        }
+    }
+
     /// How many retries may be under way (A4): the budget's share, or `max_retries`.
     #[inline]
     pub(crate) fn max_retries(&self, limits: &Thresholds) -> u32 {

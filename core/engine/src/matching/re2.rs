@@ -1,17 +1,22 @@
-//! RE2's dialect on top of the `regex` crate.
+//! RE2's dialect, as Envoy runs it, on top of the `regex` crate.
 //!
-//! Both are linear-time engines of the same family, but a document written for RE2 may read differently here:
-//! RE2's `\d`, `\w`, `\s` and `\b` know only ASCII, a `[` or `&&` inside a class is plain text, a `{` that starts
-//! no counter is plain text, and octal escapes, `\C` and `\Q...\E` exist. The pattern is rewritten before it is
-//! compiled; what RE2 refuses is refused here too where that is cheap to see.
+//! Both are linear-time engines of the same family, but a document written for Envoy may read differently here.
+//! Envoy's RE2 works on bytes (Latin-1): `.` is one byte, `é` is two. `\d`, `\w`, `\s` and `\b` know only ASCII, a
+//! `[` or `&&` inside a class is plain text, a `{` that starts no counter is plain text, and octal escapes, `\C` and
+//! `\Q...\E` exist. The pattern is rewritten before it is compiled; what RE2 refuses is refused here too where that
+//! is cheap to see.
 
 use crate::spec::SpecError;
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
+use std::fmt::Write;
 use std::iter::Peekable;
 use std::str::Chars;
 
 /// Largest counter in RE2's `x{n,m}`.
 const MAX_REPEAT: u32 = 1000;
+
+/// A class of no byte at all.
+const NOTHING: &str = "[^\\x00-\\xFF]";
 
 /// A regex that must match the whole text.
 pub(crate) fn whole(pattern: &str) -> Result<Regex, SpecError> {
@@ -26,14 +31,16 @@ pub(crate) fn anywhere(pattern: &str) -> Result<Regex, SpecError> {
 fn build(pattern: &str, wrap: impl FnOnce(String) -> String) -> Result<Regex, SpecError> {
     let fault = |reason: String| SpecError::Regex { pattern: pattern.to_owned(), reason };
     let body = translate(pattern).map_err(|reason| fault(reason.to_owned()))?;
-    Regex::new(&wrap(body)).map_err(|error| fault(error.to_string()))
+    RegexBuilder::new(&wrap(body)).unicode(false).build().map_err(|error| fault(error.to_string()))
 }
 
 type Fault = &'static str;
 
 fn translate(pattern: &str) -> Result<String, Fault> {
     let mut out = String::with_capacity(pattern.len() + 8);
-    let mut rest = pattern.chars().peekable();
+    // Each byte of the pattern is a character of its own.
+    let latin: String = pattern.bytes().map(char::from).collect();
+    let mut rest = latin.chars().peekable();
     let mut open = 0usize;
     while let Some(c) = rest.next() {
         match c {
@@ -51,10 +58,23 @@ fn translate(pattern: &str) -> Result<String, Fault> {
                 out.push(')');
             }
             '{' if !counter(rest.clone())? => out.push_str("\\{"),
-            _ => out.push(c),
+            _ => plain(c, &mut out),
         }
     }
     if open > 0 { Err("missing )") } else { Ok(out) }
+}
+
+/// A character as it stands; those above ASCII only work as two-digit escapes.
+fn plain(c: char, out: &mut String) {
+    if c.is_ascii() { out.push(c) } else { code(u32::from(c), out) }
+}
+
+/// A character by its number. What is no byte matches nothing.
+fn code(value: u32, out: &mut String) {
+    match value {
+        0..=0xff => _ = write!(out, "\\x{value:02X}"),
+        _ => out.push_str(NOTHING),
+    }
 }
 
 /// After `(`: copies `?...` and tells whether a group was opened (`(?i)` opens none).
@@ -71,7 +91,7 @@ fn group(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<bool, Fault
                 match c {
                     '>' => return Ok(true),
                     'P' | '<' | '_' => {}
-                    c if c.is_alphanumeric() => {}
+                    c if c.is_ascii_alphanumeric() => {}
                     _ => break,
                 }
             }
@@ -111,21 +131,12 @@ fn counter(rest: Peekable<Chars<'_>>) -> Result<bool, Fault> {
 fn escape(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), Fault> {
     let c = rest.next().ok_or("trailing \\")?;
     match c {
-        'd' | 'w' | 's' => {
-            out.push_str("(?-i:[");
-            out.push_str(perl_class(c));
-            out.push_str("])");
-        }
-        'D' | 'W' | 'S' => {
-            out.push_str("(?-i:[^");
-            out.push_str(perl_class(c));
-            out.push_str("])");
-        }
-        'b' => out.push_str("(?-u:\\b)"),
-        'B' => out.push_str("(?-u:\\B)"),
+        'd' | 'w' | 's' => bracket("[", perl_class(c), out),
+        'D' | 'W' | 'S' => bracket("[^", perl_class(c), out),
+        'b' | 'B' => out.extend(['\\', c]),
         'A' => out.push_str("\\A"),
         'z' => out.push_str("\\z"),
-        'C' => out.push_str("(?s-u:.)"),
+        'C' => out.push_str("(?s:.)"),
         'Q' => {
             let mut text = String::new();
             while let Some(c) = rest.next() {
@@ -134,7 +145,7 @@ fn escape(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), Fault>
                 }
                 text.push(c);
             }
-            out.push_str(&regex::escape(&text));
+            regex::escape(&text).chars().for_each(|c| plain(c, out));
         }
         'E' => {}
         _ => single(c, rest, out)?,
@@ -146,19 +157,14 @@ fn escape(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), Fault>
 fn single(c: char, rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), Fault> {
     match c {
         'a' | 'f' | 't' | 'n' | 'r' | 'v' => out.extend(['\\', c]),
-        'p' | 'P' | 'x' => {
-            out.extend(['\\', c]);
-            if rest.next_if_eq(&'{').is_some() {
-                out.push('{');
-                for c in rest.by_ref() {
-                    out.push(c);
-                    if c == '}' {
-                        return Ok(());
-                    }
-                }
-                return Err("missing }");
-            }
-            out.push(rest.next().ok_or("trailing escape")?);
+        'p' | 'P' => property(c == 'P', &name(rest)?, out)?,
+        'x' => {
+            let digits = match rest.peek() {
+                Some('{') => name(rest)?,
+                _ => rest.by_ref().take(2).collect(),
+            };
+            let value = u32::from_str_radix(&digits, 16).ok().filter(|&value| value <= 0x10_ffff);
+            code(value.ok_or("invalid escape sequence")?, out);
         }
         '0'..='7' => {
             let mut value = c.to_digit(8).unwrap_or(0);
@@ -174,15 +180,57 @@ fn single(c: char, rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(
             if c != '0' && more == 0 {
                 return Err("invalid escape sequence");
             }
-            out.push_str(&format!("\\x{{{value:x}}}"));
+            code(value, out);
         }
         // Words for the `regex` crate, plain characters for RE2.
         '<' | '>' | '_' => out.push(c),
         c if c.is_ascii_punctuation() => out.extend(['\\', c]),
-        c if !c.is_ascii_alphanumeric() => out.push(c),
         _ => return Err("invalid escape sequence"),
     }
     Ok(())
+}
+
+/// `X` or `{XYZ}`.
+fn name(rest: &mut Peekable<Chars<'_>>) -> Result<String, Fault> {
+    match rest.next().ok_or("invalid escape sequence")? {
+        '{' => {
+            let mut name = String::new();
+            for c in rest.by_ref() {
+                match c {
+                    '}' => return Ok(name),
+                    '^' | '_' => name.push(c),
+                    c if c.is_ascii_alphanumeric() => name.push(c),
+                    _ => break,
+                }
+            }
+            Err("missing }")
+        }
+        c if c.is_ascii_alphanumeric() => Ok(c.to_string()),
+        _ => Err("invalid character class range"),
+    }
+}
+
+/// The Latin-1 characters of a Unicode property.
+fn property(negated: bool, name: &str, out: &mut String) -> Result<(), Fault> {
+    let (negated, name) = name.strip_prefix('^').map_or((negated, name), |rest| (!negated, rest));
+    let all =
+        regex::Regex::new(&format!("\\A\\p{{{name}}}\\z")).map_err(|_| "invalid character class range")?;
+    let mut buffer = [0; 4];
+    let mut has = |byte: u8| all.is_match(char::from(byte).encode_utf8(&mut buffer)) != negated;
+    let mut items = String::new();
+    for byte in (0..=u8::MAX).filter(|&byte| has(byte)) {
+        code(byte.into(), &mut items);
+    }
+    if items.is_empty() {
+        out.push_str(NOTHING)
+    } else {
+        bracket("[", &items, out)
+    }
+    Ok(())
+}
+
+fn bracket(open: &str, items: &str, out: &mut String) {
+    out.extend([open, items, "]"]);
 }
 
 /// After `[`.
@@ -212,14 +260,10 @@ fn class(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), Fault> 
             }
             '\\' => match rest.next().ok_or("missing ]")? {
                 c @ ('d' | 'w' | 's') => out.push_str(perl_class(c)),
-                c @ ('D' | 'W' | 'S') => {
-                    out.push_str("[^");
-                    out.push_str(perl_class(c));
-                    out.push(']');
-                }
+                c @ ('D' | 'W' | 'S') => bracket("[^", perl_class(c), out),
                 c => single(c, rest, out)?,
             },
-            _ => out.push(c),
+            _ => plain(c, out),
         }
         first = false;
     }
@@ -257,11 +301,22 @@ mod tests {
 
     #[test]
     fn perl_classes_are_ascii() {
-        assert!(matches(r"\d+", "0123") && !matches(r"\d", "\u{663}"));
-        assert!(matches(r"\w+", "aZ_9") && !matches(r"\w", "é"));
-        assert!(matches(r"\s", "\t") && !matches(r"\s", "\u{b}") && !matches(r"\s", "\u{a0}"));
-        assert!(matches(r"[\w.]+", "a.b") && matches(r"[\D]", "é") && !matches(r"[^\d]", "3"));
-        assert!(matches(r"\W", "é"));
+        assert!(matches(r"\d+", "0123") && !matches(r"\d+", "\u{663}"));
+        assert!(matches(r"\w+", "aZ_9") && !matches(r"\w+", "é"));
+        assert!(matches(r"\s", "\t") && !matches(r"\s", "\u{b}") && !matches(r"\s+", "\u{a0}"));
+        assert!(matches(r"[\w.]+", "a.b") && matches(r"[\D]+", "é") && !matches(r"[^\d]", "3"));
+    }
+
+    #[test]
+    fn bytes_are_characters() {
+        assert!(
+            matches("..", "é") && matches(r"\W\W", "é") && matches("é", "é") && matches(r"\xC3\x{A9}", "é")
+        );
+        assert!(matches("[éü]+", "éü") && matches("(?i)é", "é") && !matches("(?i)é", "É"));
+        assert!(matches(r"\pL+", "abc") && !matches(r"\pL+", "é") && matches(r"[\p{Lu}\d]+", "A1"));
+        assert!(matches(r"\PL+", "12") && matches(r"\p{^L}", "1") && !matches(r"\p{Greek}+", "α"));
+        assert!(!matches(r"\x{3b1}|[\x{3b1}\p{Greek}]+", "α"));
+        assert!(whole(".").unwrap().is_match(b"\xff"));
     }
 
     #[test]

@@ -20,9 +20,10 @@ const HEAD_LIMIT: usize = 60 * 1024;
 pub const UNKNOWN_TARGET: u32 = u32::MAX;
 
 /// The stateless form of a request.
-#[derive(Clone, Copy)]
-pub(crate) struct Stateless {
-    pub(crate) number: u32,
+#[derive(Clone, Copy, Debug)]
+pub struct Stateless {
+    /// Its attempt number.
+    pub number: u32,
 }
 
 impl<'a> Walk<'a> {

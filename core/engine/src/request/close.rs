@@ -155,7 +155,6 @@ impl Walk<'_> {
 
     pub(crate) fn finish_locked(&mut self, slot: &Slot, request: u64, st: &mut State, why: u32) -> Verdict {
         let timed_out = why == finish::GLOBAL_TIMEOUT && st.phase != Phase::Streaming;
-        let in_flight = !st.attempts.is_empty();
         while !st.attempts.is_empty() {
             if timed_out {
                 self.time_out(&st.attempts[0].clone());
@@ -171,7 +170,6 @@ impl Walk<'_> {
                 self.clusters[st.cluster as usize].counters.count_status(504, false);
             }
         }
-        let _ = in_flight;
         let (status, flag) = match why {
             finish::GLOBAL_TIMEOUT => (504, flags::UT),
             finish::CLIENT_GONE => (0, flags::DC),

@@ -19,6 +19,10 @@ use crate::retry::policy::RetryPolicy;
 use crate::snapshot::Snapshot;
 use crate::worker::WorkerCluster;
 use slab::{Slab, Slot};
+
+pub use begin::{Stateless, UNKNOWN_TARGET};
+pub use report::Report;
+
 use state::State;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -115,6 +119,9 @@ impl<'a> Walk<'a> {
     pub(crate) fn find(core: &'a Core, id: Id) -> Result<&'a Slot, Misuse> {
         if id.engine != core.settings.index {
             return Err(Misuse::Invalid);
+        }
+        if core.slot_lost(id.slot) {
+            return Err(Misuse::Ended);
         }
         core.slab.get(id.slot).ok_or(Misuse::Ended)
     }

@@ -20,8 +20,8 @@ use std::sync::atomic::Ordering::Relaxed;
 const TOLERANCE: u64 = 5 * MILLI;
 
 /// Which report it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Report {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
     /// Headers; the body follows.
     Headers,
     /// Everything at once.
@@ -93,13 +93,11 @@ impl<'a> Walk<'a> {
     ) -> Result<Verdict, Misuse> {
         let status = if outcome.status == 0 { 200 } else { outcome.status };
         if (100..200).contains(&status) && status != 101 {
-            if status != 104 || !whole {
-                // From here on the client has seen something: no retry of any kind.
-                if matches!(status, 100 | 102 | 103 | 104) {
-                    st.interim = true;
-                }
-                return Ok(self.verdict(st, action::NONE, reason::NONE, status, 0));
+            // From here on the client has seen something: no retry of any kind.
+            if matches!(status, 100 | 102 | 103 | 104) {
+                st.interim = true;
             }
+            return Ok(self.verdict(st, action::NONE, reason::NONE, status, 0));
         }
         let names;
         let headers = if outcome.headers.is_empty() {
@@ -133,7 +131,7 @@ impl<'a> Walk<'a> {
         } else {
             Retry::No
         };
-        let decided = self.decide(made, st, retry, true, status < 400);
+        let decided = self.decide(st, retry, true, status < 400);
         match decided {
             Decided::Yes { after_ms, reason } => {
                 self.clusters[st.cluster as usize].counters.count_status(status, true);
@@ -221,7 +219,7 @@ impl<'a> Walk<'a> {
             self.free_retry(st);
             Decided::No(reason::NOT_RETRIABLE)
         } else {
-            self.decide(made, st, retry, !unsent, false)
+            self.decide(st, retry, !unsent, false)
         };
         let closed = self.closes(&attempt, connect || kind == failure::CONNECTION_TERMINATION);
         self.end_attempt(slot, request, st, at, closed);
@@ -295,7 +293,6 @@ impl<'a> Walk<'a> {
     #[inline]
     fn decide(
         &mut self,
-        made: &Made<'a>,
         st: &mut State,
         retry: Retry,
         sent: bool,
@@ -321,11 +318,11 @@ impl<'a> Walk<'a> {
             }
             return Decided::No(if good { reason::SUCCESS } else { reason::NOT_RETRIABLE });
         }
-        self.grant_retry(made, st, retry, sent)
+        self.grant_retry(st, retry, sent)
     }
 
     #[cold]
-    fn grant_retry(&mut self, made: &Made<'a>, st: &mut State, retry: Retry, sent: bool) -> Decided {
+    fn grant_retry(&mut self, st: &mut State, retry: Retry, sent: bool) -> Decided {
         let once = st.body == 2 || (st.body == 3 && !st.replay);
         if once && sent {
             return Decided::No(reason::BODY_NOT_REPLAYABLE);
@@ -354,7 +351,6 @@ impl<'a> Walk<'a> {
             self.free_retry(st);
             return Decided::No(reason::RUNTIME_DISABLED);
         }
-        let _ = made;
         if retry == Retry::Immediately {
             return Decided::Yes { after_ms: 0, reason: reason::IMMEDIATE };
         }

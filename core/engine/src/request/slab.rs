@@ -81,6 +81,26 @@ impl Slab {
         self.each().filter(|(_, slot)| slot.state.lock().phase.is_live()).count() as u64
     }
 
+    /// Empties every slot and forgets all stocks (after a fork). Slots whose lock cannot be had are left out of
+    /// use and told in `lost`.
+    pub(crate) fn renew(&self, lost: &mut Vec<u32>) {
+        let mut free = Vec::new();
+        for (index, slot) in self.each() {
+            let Some(mut state) = slot.state.try_lock() else {
+                lost.push(index);
+                continue;
+            };
+            let generation = (state.generation + 1) % crate::ids::GENERATIONS;
+            state.reset(crate::clock::Time(0));
+            state.phase = super::state::Phase::Free;
+            state.generation = generation;
+            slot.grant.set(crate::breaker::Place::None);
+            free.push(index);
+        }
+        free.reverse();
+        self.free.lock().list = free;
+    }
+
     /// Bound of a worker's stock.
     pub(crate) const fn stock_limit() -> usize {
         4 * BATCH
@@ -90,5 +110,4 @@ impl Slab {
     pub(crate) const fn stock_kept() -> usize {
         2 * BATCH
     }
-
 }

@@ -4,7 +4,7 @@ use crate::random::{Random, Source};
 use crate::spec::BackOffSpec;
 
 /// Exponential back-off with full jitter; one per request, kept over its retries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackOff {
     next_ms: u64,
     max_ms: u64,
@@ -22,6 +22,11 @@ impl BackOff {
         let bound = self.next_ms;
         self.next_ms = if bound < self.max_ms / 2 { bound * 2 } else { self.max_ms };
         random.next_u64() % bound
+    }
+
+    /// Passes over one delay that somebody else waited.
+    pub fn skip(&mut self) {
+        self.next_ms = if self.next_ms < self.max_ms / 2 { self.next_ms * 2 } else { self.max_ms };
     }
 
     /// The exclusive bound of the next delay.

@@ -1,27 +1,14 @@
-//! Conditions, tokens and back-off against recorded facts.
+//! Conditions, policies, back-off and replies; `vectors` holds the recorded facts.
 
 use super::*;
 use crate::headers::{HeaderView, pack};
 use crate::outcome::{failure, flags};
-use crate::random::{Draws, Source, Xoshiro256};
+use crate::random::{Draws, Source};
 use crate::route::RequestView;
 use crate::spec::{BackOffSpec, HeaderMatch, RetryOn, RetrySpec, StringMatch};
 use proptest::prelude::*;
-use serde_json::Value;
 
-fn vectors(name: &str) -> Vec<Value> {
-    let path = format!("{}/../../tests/vectors/retry/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_json::from_str(&text).unwrap()
-}
-
-fn numbers(value: &Value) -> Vec<u64> {
-    value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect()
-}
-
-fn words(value: &Value) -> Vec<&str> {
-    value.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
-}
+mod vectors;
 
 fn draws(words: Vec<u64>) -> Source {
     Source::Draws(Draws::new(words))
@@ -69,175 +56,12 @@ fn exact(name: &str, value: &str) -> HeaderMatch {
 }
 
 #[test]
-fn backoff_vectors() {
-    let rows = vectors("backoff");
-    assert_eq!(rows.len(), 19);
-    let mut kinds = [0; 5];
-    for row in &rows {
-        let (id, given, expect) = (&row["id"], &row["given"], &row["expect"]);
-        let base_ms = given["base_ms"].as_u64().unwrap_or(0);
-        let spec = BackOffSpec { base_ms, max_ms: given["max_ms"].as_u64().unwrap_or(10 * base_ms) };
-        let mut back_off = BackOff::new(&spec);
-        if given["random_draws"].is_array() {
-            let mut random = draws(numbers(&given["random_draws"]));
-            let expected = numbers(&expect["delays_ms"]);
-            let got: Vec<u64> = expected.iter().map(|_| back_off.next(&mut random)).collect();
-            assert_eq!(got, expected, "{id}");
-            kinds[0] += 1;
-        } else if expect["exclusive_upper_bounds_ms"].is_array() {
-            // The largest word whose remainder is the largest: bound - 1.
-            for bound in numbers(&expect["exclusive_upper_bounds_ms"]) {
-                assert_eq!(back_off.bound_ms(), bound, "{id}");
-                assert_eq!(back_off.next(&mut draws(vec![bound * 7 - 1])), bound - 1, "{id}");
-            }
-            kinds[1] += 1;
-        } else if let Some(interval) = given["min_interval_ms"].as_u64() {
-            let mut random = draws(vec![given["random_draw"].as_u64().unwrap()]);
-            assert_eq!(rate_limited_ms(interval, &mut random), expect["delay_ms"].as_u64(), "{id}");
-            kinds[2] += 1;
-        } else if let Some(steps) = given["steps"].as_array() {
-            for (step, expected) in steps.iter().zip(numbers(&expect["delays_ms"])) {
-                let mut random = draws(vec![step["draw"].as_u64().unwrap()]);
-                let seconds =
-                    step["response"]["retry-after"].as_str().map(|text| text.parse::<u64>().unwrap());
-                let limited = rate_limited_ms(seconds.unwrap_or(0) * 1000, &mut random);
-                assert_eq!(limited.unwrap_or_else(|| back_off.next(&mut random)), expected, "{id}");
-            }
-            kinds[3] += 1;
-        } else {
-            // Measured gaps: their mean is half the bound, the largest not above it but for the clock's grain.
-            let mut random = Source::Xoshiro(Xoshiro256::seeded(1, 1));
-            let means = numbers(&expect["mean_gap_ms_seen"]);
-            for (mean, max) in means.into_iter().zip(numbers(&expect["max_gap_ms_seen"])) {
-                let bound = back_off.bound_ms();
-                assert!(max < bound + 15 && max * 3 > bound * 2, "{id}: {max} under {bound}");
-                let sum: u64 = (0..1000).map(|_| { back_off }.next(&mut random)).sum();
-                assert!((sum / 1000).abs_diff(mean) <= 8 + bound / 16, "{id}: {} for {mean}", sum / 1000);
-                back_off.next(&mut random);
-            }
-            kinds[4] += 1;
-        }
-    }
-    assert_eq!(kinds, [5, 7, 4, 1, 2]);
-}
-
-#[test]
 fn an_interval_below_two_milliseconds_draws_nothing() {
     let mut random = Source::Draws(Draws::new(vec![5]));
     assert_eq!(rate_limited_ms(0, &mut random), None);
     assert_eq!(rate_limited_ms(1, &mut random), None);
     assert_eq!(rate_limited_ms(2, &mut random), Some(2));
     assert_eq!(rate_limited_ms(u64::MAX, &mut draws(vec![9])), Some(u64::MAX));
-}
-
-#[test]
-fn parsing_vectors() {
-    let rows = vectors("retry_on_parsing");
-    assert_eq!(rows.len(), 15);
-    for row in &rows {
-        let text = row["given"]["text"].as_str().unwrap();
-        let expect = &row["expect"];
-        let (bits, valid) = match row["given"]["parser"].as_str().unwrap() {
-            "retry_on" => RetryOn::parse_http(text),
-            "retry_grpc_on" => RetryOn::parse_grpc(text),
-            _ => {
-                let unknown: Vec<&str> =
-                    text.split(',').filter(|token| !token.is_empty() && !RetryOn::parse(token).1).collect();
-                assert_eq!(unknown, words(&expect["unknown_tokens"]), "{text:?}");
-                continue;
-            }
-        };
-        assert_eq!(u64::from(bits.0), expect["bits"].as_u64().unwrap(), "{text:?}");
-        assert_eq!(valid, expect["all_valid"].as_bool().unwrap(), "{text:?}");
-    }
-}
-
-/// What the backend of a recorded row did, in the engine's terms.
-enum Seen {
-    Answer(u16, Vec<(String, String)>, Option<u8>),
-    Failed(u8, bool),
-    /// Decided before any condition is asked: the response has started.
-    Started,
-}
-
-fn seen(row: &Value) -> Seen {
-    let id = row["id"].as_str().unwrap();
-    match id {
-        "connect refused" => return Seen::Failed(failure::CONNECT_FAILURE, false),
-        "connect timeout" => return Seen::Failed(failure::CONNECT_TIMEOUT, false),
-        "overflow (circuit breaker)" => return Seen::Failed(failure::OVERFLOW, false),
-        _ => {}
-    }
-    let plan = row["given"]["backend_plan"].as_str().unwrap();
-    let (mut status, mut headers, mut grpc) = (0, Vec::new(), None);
-    for step in plan.split(',') {
-        match step.split_once(':') {
-            Some(("hdr", pair)) => {
-                let (name, value) = pair.split_once('=').unwrap();
-                headers.push((name.to_owned(), value.to_owned()));
-            }
-            Some(("grpc", code)) => (status, grpc) = (200, code.parse().ok()),
-            // The trailers come after the headers on which the decision falls.
-            Some(("grpctrail", _)) => status = 200,
-            Some(("rst", _)) => return Seen::Failed(failure::REMOTE_RESET, true),
-            _ => match step {
-                "partial" | "partialrst" => return Seen::Started,
-                "fin" => return Seen::Failed(failure::CONNECTION_TERMINATION, true),
-                "hang" => return Seen::Failed(failure::PER_TRY_TIMEOUT, true),
-                "refused" => return Seen::Failed(failure::REFUSED_STREAM, true),
-                code => status = code.parse().unwrap_or_else(|_| panic!("{id}: {step}")),
-            },
-        }
-    }
-    Seen::Answer(status, headers, grpc)
-}
-
-#[test]
-fn predicate_vectors() {
-    let rows = vectors("retry_on_predicates");
-    assert_eq!(rows.len(), 38);
-    let mut checked = 0;
-    for row in &rows {
-        let (id, given, expect) = (&row["id"], &row["given"], &row["expect"]);
-        let tokens = words(&expect["retried_by"]).into_iter().map(|token| (token, true));
-        for (token, retried) in tokens.chain(words(&expect["not_retried_by"]).into_iter().map(|t| (t, false)))
-        {
-            let (on, known) = RetryOn::parse(token);
-            assert!(known, "{token}");
-            let policy = policy(&RetrySpec {
-                on,
-                retriable_status_codes: numbers(&given["retriable_status_codes"])
-                    .into_iter()
-                    .map(|code| u32::try_from(code).unwrap())
-                    .collect(),
-                retriable_headers: vec![exact("x-retry-me", "yes")],
-                ..RetrySpec::default()
-            });
-            let answer = match seen(row) {
-                Seen::Answer(status, pairs, grpc) => {
-                    let pairs: Vec<_> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-                    on_headers(on, &policy, status, grpc, Headers::new(&pairs).view(), false)
-                }
-                Seen::Failed(failure, sent) => on_reset(on, failure, sent),
-                Seen::Started => {
-                    // The final headers were a 200 on which no condition holds.
-                    assert_eq!(numbers(&expect["final_status_when_not_retried"]), [200], "{id}");
-                    on_headers(on, &policy, 200, None, HeaderView::EMPTY, false)
-                }
-            };
-            assert_eq!(answer != Retry::No, retried, "{id} under {token}: {answer:?}");
-            assert_eq!(answer == Retry::Immediately, retried && id == "status 425", "{id} under {token}");
-            checked += 1;
-        }
-        if let Seen::Failed(failure, _) = seen(row) {
-            assert_eq!(
-                numbers(&expect["final_status_when_not_retried"]),
-                [u64::from(reply_of(failure).0)],
-                "{id}"
-            );
-        }
-    }
-    assert_eq!(checked, 38 * 16);
 }
 
 #[test]

@@ -1,0 +1,205 @@
+//! What time alone brings: sweeps, merge windows, leases. Run by the first call at or past the deadline, one
+//! caller at a time; others pass by.
+
+use crate::clock::{Time, nanos};
+use crate::engine::Core;
+use crate::events::Json;
+use crate::ids::Id;
+use crate::outcome::{NEVER, bits, finish};
+use crate::outlier::Watch;
+use crate::stats::{ClusterCounters, Counter};
+use crate::worker::Worker;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+/// A request without a deadline is lost this long after its last call.
+const LAST_CALL: u64 = 3_600_000_000_000;
+/// Requests looked at for leases in one go.
+const LEASE_CHUNK: u32 = 20_000;
+
+/// Timers of maintenance.
+#[derive(Default)]
+pub(crate) struct Maintenance {
+    /// Next sweep by cluster; `None` = no detector.
+    sweeps: Vec<Option<Time>>,
+    /// Next look for leases.
+    leases: Option<Time>,
+    /// Where that look goes on.
+    lease_slot: u32,
+    /// Next look for idle connections by cluster.
+    idle: Vec<Option<Time>>,
+}
+
+impl Core {
+    /// Makes sure maintenance runs at `at` at the latest.
+    pub(crate) fn due_by(&self, at: Time) {
+        self.due.fetch_min(at.0, AcqRel);
+    }
+
+    /// When maintenance is due; [`Time::NEVER`] when nothing is.
+    pub fn deadline(&self) -> Time {
+        Time(self.due.load(Relaxed))
+    }
+
+    /// Runs what is due. Returns bits.
+    pub fn maintain(&self, worker: &mut Worker, now: Time) -> u16 {
+        if now.0 >= self.due.load(Relaxed) {
+            self.maintain_now(worker, now);
+        }
+        self.refresh(worker, now);
+        let mut signals = 0;
+        if self.ready.any() {
+            signals |= bits::WAKE;
+        }
+        if self.events.pending() {
+            signals |= bits::EVENTS;
+        }
+        signals
+    }
+
+    /// Arms the timers of clusters that have none yet.
+    pub(crate) fn arm(&self, now: Time) {
+        let mut timers = self.maintenance.lock();
+        let snapshot = self.current.lock().clone();
+        timers.sweeps.resize(snapshot.clusters.len(), None);
+        timers.idle.resize(snapshot.clusters.len(), None);
+        for (index, entry) in snapshot.clusters.iter().enumerate() {
+            let spec = entry.view.as_ref().map(|view| &view.spec);
+            let interval = spec.and_then(|spec| spec.outlier.as_ref()).map(|outlier| nanos(outlier.interval));
+            match (&mut timers.sweeps[index], interval) {
+                (armed @ None, Some(interval)) => *armed = Some(now.plus(interval.max(1))),
+                (armed, None) => *armed = None,
+                _ => {}
+            }
+            let idle = spec.map(|spec| nanos(spec.idle_timeout)).filter(|idle| *idle > 0);
+            match (&mut timers.idle[index], idle) {
+                (armed @ None, Some(idle)) => *armed = Some(now.plus(idle)),
+                (armed, None) => *armed = None,
+                _ => {}
+            }
+        }
+        timers.leases.get_or_insert(now.plus(self.lease_pause()));
+        self.due_by(timers.next());
+    }
+
+    fn lease_pause(&self) -> u64 {
+        (self.settings.lease / 8).clamp(1_000_000, 10_000_000_000)
+    }
+
+    #[cold]
+    pub(crate) fn maintain_now(&self, worker: &mut Worker, now: Time) {
+        let Some(mut timers) = self.maintenance.try_lock() else { return };
+        // Whoever shortens the deadline from here on must win over the one computed below.
+        self.due.store(NEVER, Relaxed);
+        self.sweep(&mut timers, now);
+        let windows = self.end_windows(now);
+        self.refresh(worker, now);
+        self.expire_idle(&mut timers, worker, now);
+        if timers.leases.is_some_and(|at| now >= at) {
+            self.expire_leases(&mut timers, worker, now);
+        }
+        self.hosts.reclaim();
+        self.due_by(timers.next().min(windows));
+    }
+
+    fn sweep(&self, timers: &mut Maintenance, now: Time) {
+        let snapshot = self.current.lock().clone();
+        let counters = ClusterCounters::default();
+        for (index, entry) in snapshot.clusters.iter().enumerate() {
+            let Some(armed) = timers.sweeps.get_mut(index) else { break };
+            if armed.is_none_or(|at| now < at) {
+                continue;
+            }
+            let Some(view) = &entry.view else { continue };
+            let Some(spec) = &view.spec.outlier else {
+                *armed = None;
+                continue;
+            };
+            let watch = Watch {
+                spec,
+                detector: &entry.shared.detector,
+                hosts: &self.hosts,
+                counters: &counters,
+                number_of_hosts: view.members.len() as u32,
+            };
+            let effects = watch.sweep(now);
+            self.outlier_effects(index as u32, &effects, now);
+            *armed = Some(now.plus(nanos(spec.interval).max(1)));
+        }
+    }
+
+    /// Forgets virtual connections of pools that were idle for a whole period.
+    fn expire_idle(&self, timers: &mut Maintenance, worker: &mut Worker, now: Time) {
+        for index in 0..timers.idle.len() {
+            if timers.idle[index].is_none_or(|at| now < at) {
+                continue;
+            }
+            let walk = self.walk(worker, now);
+            let Some(view) = walk.snapshot.clusters.get(index).and_then(|entry| entry.view.clone()) else {
+                timers.idle[index] = None;
+                continue;
+            };
+            for member in &view.members {
+                let used = self.hosts.facts(member.slot).rq_success.load(Relaxed);
+                let seen = self.hosts.facts(member.slot).idle_mark.swap(used as u32, Relaxed);
+                if seen == used as u32 {
+                    for routing in 0..2 {
+                        crate::breaker::close_idle(&walk.ask(index as u32, member.slot, routing));
+                    }
+                }
+            }
+            timers.idle[index] = Some(now.plus(nanos(view.spec.idle_timeout)));
+        }
+    }
+
+    /// Ends requests that nobody reports any more.
+    fn expire_leases(&self, timers: &mut Maintenance, worker: &mut Worker, now: Time) {
+        let from = timers.lease_slot;
+        let mut seen = 0;
+        let mut last = from;
+        for (index, slot) in self.slab.each().skip(from as usize).take(LEASE_CHUNK as usize) {
+            seen += 1;
+            last = index + 1;
+            let Some(mut state) = slot.state.try_lock() else { continue };
+            if !state.phase.is_live() {
+                continue;
+            }
+            let over = if state.deadline == Time::NEVER {
+                state.last.plus(LAST_CALL)
+            } else {
+                state.deadline.plus(self.settings.lease)
+            };
+            if now < over {
+                continue;
+            }
+            let id = Id {
+                engine: self.settings.index,
+                slot: index,
+                generation: state.generation,
+                attempt: 0,
+            };
+            let (cluster, number, open) = (state.cluster, state.number, state.attempts.len().max(1));
+            let mut walk = self.walk(worker, now);
+            walk.finish_locked(slot, id.pack(), &mut state, finish::SHUTDOWN);
+            let Some(mine) = walk.clusters.get(cluster as usize) else { continue };
+            for _ in 0..open {
+                mine.counters.count(Counter::AttemptsLost);
+            }
+            let line = Json::new()
+                .text("type", "nexthop.attempt_lost")
+                .text("cluster_name", &mine.shared.name)
+                .raw("number", number)
+                .end();
+            self.events.push(line);
+        }
+        let more = seen == LEASE_CHUNK as usize;
+        timers.lease_slot = if more { last } else { 0 };
+        timers.leases = Some(if more { now } else { now.plus(self.lease_pause()) });
+    }
+}
+
+impl Maintenance {
+    fn next(&self) -> Time {
+        let timers = self.sweeps.iter().chain(&self.idle).flatten().copied().chain(self.leases);
+        timers.min().unwrap_or(Time::NEVER)
+    }
+}

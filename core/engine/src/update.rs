@@ -1,0 +1,607 @@
+//! How clusters change: documents, endpoints, health. All of it builds a new snapshot off the decision path and
+//! swaps it in whole (`spec/load-balancing.md` section 3).
+
+use crate::balance::Prepared;
+use crate::breaker::{Ask, close_idle, host_gone};
+use crate::clock::{Time, nanos};
+use crate::cluster::{ClusterShared, ClusterView};
+use crate::engine::Core;
+use crate::hosts::{HostEntry, HostInfo, flag};
+use crate::policies::{Names, Policies};
+use crate::request::Waiters;
+use crate::sets::{HostSet, Member};
+use crate::snapshot::{Entry, Runtime, Snapshot};
+use crate::spec::{
+    ClusterKind, ClusterSpec, EndpointSpec, Endpoints, Locality, SpecError, Specs, Value, check,
+};
+use crate::stats::{ClusterCounters, Counter};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+/// What the snapshots are made from; one lock over it all.
+#[derive(Default)]
+pub(crate) struct Master {
+    pub(crate) names: Names,
+    pub(crate) clusters: Vec<MasterCluster>,
+    pub(crate) policies: Option<Arc<Policies>>,
+    pub(crate) runtime: Runtime,
+    pub(crate) epoch: u64,
+    /// Gives versions to host sets and cluster views.
+    versions: u64,
+}
+
+/// One known cluster name.
+pub(crate) struct MasterCluster {
+    pub(crate) shared: Arc<ClusterShared>,
+    /// `None` = not there now.
+    pub(crate) spec: Option<Arc<ClusterSpec>>,
+    pub(crate) members: Vec<HostMember>,
+    pub(crate) view: Option<Arc<ClusterView>>,
+    /// Locality weights of the present assignment: priority, locality, weight.
+    weights: Vec<(u32, Locality, u32)>,
+    factor: u32,
+    weighted_health: bool,
+    /// Health changes on their way to the balancers, by priority.
+    windows: Vec<Window>,
+}
+
+/// A host with what decides whether a new endpoint is the same host.
+pub(crate) struct HostMember {
+    pub(crate) entry: Arc<HostEntry>,
+    pub(crate) spec: EndpointSpec,
+    pub(crate) priority: u32,
+    pub(crate) locality: Locality,
+}
+
+impl HostMember {
+    fn listed(&self) -> Listed<'_> {
+        Listed { spec: &self.spec, priority: self.priority, locality: self.locality.clone() }
+    }
+}
+
+/// The merge window of one priority.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    until: Time,
+    pending: bool,
+}
+
+/// A host as an assignment lists it.
+struct Listed<'a> {
+    spec: &'a EndpointSpec,
+    priority: u32,
+    locality: Locality,
+}
+
+impl Master {
+    fn version(&mut self) -> u64 {
+        self.versions += 1;
+        self.versions
+    }
+
+    pub(crate) fn cluster(&self, name: &str) -> Option<usize> {
+        let index = *self.names.clusters.get(name)? as usize;
+        self.clusters.get(index).filter(|cluster| cluster.spec.is_some()).map(|_| index)
+    }
+}
+
+impl Core {
+    /// Replaces all documents: whole, or not at all. Returns the new epoch.
+    pub fn update(&self, specs: &Specs, now: Time) -> Result<u64, SpecError> {
+        check(specs)?;
+        let mut master = self.master.lock();
+        let generation = master.policies.as_ref().map_or(0, |policies| policies.generation + 1);
+        let mut names = Names {
+            clusters: master.names.clusters.clone(),
+            targets: master.names.targets.clone(),
+        };
+        let policies = {
+            let mut wants = self.wants.lock();
+            Policies::compile(specs, generation, &mut names, &mut wants)?
+        };
+        // Nothing can fail from here on.
+        master.names = names;
+        for name in ordered(&master.names.clusters).into_iter().skip(master.clusters.len()) {
+            master.clusters.push(MasterCluster::new(&name));
+        }
+        master.runtime = Runtime::read(&specs.runtime);
+        let mut given = vec![None; master.clusters.len()];
+        for spec in &specs.clusters {
+            given[master.names.clusters[spec.name.as_str()] as usize] = Some(spec);
+        }
+        // Composites name clusters that may not exist: their names get numbers too.
+        for spec in &specs.clusters {
+            if let ClusterKind::Composite(subs) = &spec.kind {
+                for sub in subs {
+                    let index = master.names.cluster(sub) as usize;
+                    if index == master.clusters.len() {
+                        master.clusters.push(MasterCluster::new(sub));
+                        given.push(None);
+                    }
+                }
+            }
+        }
+        for (index, spec) in given.into_iter().enumerate() {
+            match spec {
+                Some(spec) => self.set_cluster(&mut master, index, spec),
+                None => self.remove_cluster(&mut master, index),
+            }
+        }
+        if let Some(old) = master.policies.replace(Arc::new(policies)) {
+            self.old_policies.lock().push(old);
+        }
+        let epoch = self.publish(&mut master);
+        self.forget_policies();
+        drop(master);
+        self.arm(now);
+        Ok(epoch)
+    }
+
+    /// Replaces the runtime layer alone.
+    pub fn set_runtime(&self, values: &[(String, Value)]) -> u64 {
+        let mut master = self.master.lock();
+        let runtime = Runtime::read(values);
+        let threshold = runtime.healthy_panic_threshold != master.runtime.healthy_panic_threshold;
+        master.runtime = runtime;
+        if threshold {
+            for index in 0..master.clusters.len() {
+                self.rebuild(&mut master, index, &[]);
+            }
+        }
+        self.publish(&mut master)
+    }
+
+    /// Changes one cluster's endpoints as an EDS update does. `None` = no such cluster.
+    pub fn set_endpoints(&self, cluster: &str, endpoints: &Endpoints) -> Option<u64> {
+        let mut master = self.master.lock();
+        let index = master.cluster(cluster)?;
+        if matches!(master.clusters[index].spec.as_ref()?.kind, ClusterKind::Composite(_)) {
+            return None;
+        }
+        if let Some(changed) = self.diff(&mut master, index, endpoints) {
+            self.rebuild(&mut master, index, &changed);
+        }
+        Some(self.publish(&mut master))
+    }
+
+    /// The endpoints a cluster has now, in their present order. `None` = no such cluster with hosts.
+    pub fn endpoints(&self, cluster: &str) -> Option<Endpoints> {
+        let master = self.master.lock();
+        let cluster = &master.clusters[master.cluster(cluster)?];
+        if matches!(cluster.spec.as_ref()?.kind, ClusterKind::Composite(_)) {
+            return None;
+        }
+        let mut endpoints = Endpoints {
+            localities: Vec::new(),
+            overprovisioning_factor: cluster.factor,
+            weighted_priority_health: cluster.weighted_health,
+        };
+        for member in &cluster.members {
+            let same = |l: &crate::spec::LocalityEndpoints| {
+                l.priority == member.priority && l.locality.as_ref() == Some(&member.locality)
+            };
+            if !endpoints.localities.last().is_some_and(same) {
+                let weight = cluster.weights.iter().rev().find(|(p, l, _)| {
+                    *p == member.priority && *l == member.locality
+                });
+                endpoints.localities.push(crate::spec::LocalityEndpoints {
+                    locality: Some(member.locality.clone()),
+                    priority: member.priority,
+                    weight: weight.map(|(_, _, weight)| *weight),
+                    endpoints: Vec::new(),
+                });
+            }
+            if let Some(last) = endpoints.localities.last_mut() {
+                last.endpoints.push(member.spec.clone());
+            }
+        }
+        Some(endpoints)
+    }
+
+    fn set_cluster(&self, master: &mut Master, index: usize, spec: &ClusterSpec) {
+        let before = master.clusters[index].spec.clone();
+        if before.as_deref() == Some(spec) {
+            return;
+        }
+        let same_endpoints = before.as_ref().is_some_and(|old| old.endpoints == spec.endpoints);
+        let facts = before.as_ref().is_some_and(|old| {
+            old.connect_timeout != spec.connect_timeout || old.secure != spec.secure
+        });
+        if before.as_ref().is_some_and(|old| old.outlier.is_some()) && spec.outlier.is_none() {
+            master.clusters[index].shared.detector.clear(&self.hosts);
+        }
+        master.clusters[index].spec = Some(Arc::new(spec.clone()));
+        // An update that leaves a cluster's endpoints as they were leaves its hosts alone.
+        if !same_endpoints {
+            self.diff(master, index, &spec.endpoints);
+        }
+        if facts {
+            self.refresh_infos(master, index);
+        }
+        let all: Vec<u32> = (0..=128).collect();
+        self.rebuild(master, index, &all);
+    }
+
+    fn refresh_infos(&self, master: &Master, index: usize) {
+        let cluster = &master.clusters[index];
+        let Some(spec) = &cluster.spec else { return };
+        for member in &cluster.members {
+            self.hosts.set_info(member.entry.slot, info(cluster, spec, index, &member.listed()));
+        }
+    }
+
+    fn remove_cluster(&self, master: &mut Master, index: usize) {
+        if master.clusters[index].spec.take().is_none() {
+            return;
+        }
+        let members = std::mem::take(&mut master.clusters[index].members);
+        for member in &members {
+            self.remove_host(&master.clusters[index], member.entry.slot);
+        }
+        let cluster = &mut master.clusters[index];
+        cluster.view = None;
+        cluster.weights.clear();
+        cluster.windows.clear();
+    }
+
+    /// Applies a new list of hosts: what is the same host stays, the rest goes or comes. Returns the priorities
+    /// that changed, `None` when nothing did (a mere reorder is nothing).
+    fn diff(&self, master: &mut Master, index: usize, new: &Endpoints) -> Option<Vec<u32>> {
+        let mut weights = Vec::new();
+        let mut listed = Vec::new();
+        for group in &new.localities {
+            let locality = group.locality.clone().unwrap_or_default();
+            if let (Some(weight), Some(_)) = (group.weight, &group.locality) {
+                weights.push((group.priority, locality.clone(), weight));
+            }
+            for spec in &group.endpoints {
+                listed.push(Listed { spec, priority: group.priority, locality: locality.clone() });
+            }
+        }
+        let mut changed: BTreeSet<u32> = BTreeSet::new();
+        let cluster = &mut master.clusters[index];
+        let priorities = |weights: &[(u32, Locality, u32)]| -> BTreeSet<u32> {
+            weights.iter().map(|(priority, _, _)| *priority).collect()
+        };
+        if cluster.weights != weights {
+            changed.extend(priorities(&cluster.weights));
+            changed.extend(priorities(&weights));
+        }
+        if cluster.factor != new.overprovisioning_factor
+            || cluster.weighted_health != new.weighted_priority_health
+        {
+            changed.extend(cluster.members.iter().map(|member| member.priority));
+            changed.extend(listed.iter().map(|listed| listed.priority));
+        }
+        cluster.weights = weights;
+        cluster.factor = new.overprovisioning_factor;
+        cluster.weighted_health = new.weighted_priority_health;
+        let old = std::mem::take(&mut cluster.members);
+        let was_empty = old.is_empty();
+        let old_order: Vec<(u32, u32)> = old.iter().map(|m| (m.priority, m.entry.slot)).collect();
+        let mut by_address: BTreeMap<String, VecDeque<HostMember>> = BTreeMap::new();
+        for member in old {
+            by_address.entry(member.spec.address.clone()).or_default().push_back(member);
+        }
+        let (mut added, mut members) = (false, Vec::with_capacity(listed.len()));
+        let spec = cluster.spec.clone()?;
+        for item in listed {
+            let same = by_address.get_mut(&item.spec.address).and_then(|queue| {
+                let at = queue
+                    .iter()
+                    .position(|m| m.locality == item.locality && m.spec.hostname == item.spec.hostname)?;
+                queue.remove(at)
+            });
+            match same {
+                Some(member) => {
+                    let cluster = &master.clusters[index];
+                    members.push(self.keep_host(cluster, &spec, index, member, &item, &mut changed));
+                }
+                None => {
+                    added = true;
+                    changed.insert(item.priority);
+                    let cluster = &master.clusters[index];
+                    let flags = flag::of_status(item.spec.health) | canary(item.spec);
+                    let slot = self.hosts.add(info(cluster, &spec, index, &item), flags);
+                    members.push(HostMember {
+                        entry: Arc::new(HostEntry::new(slot, Arc::clone(&self.hosts))),
+                        spec: item.spec.clone(),
+                        priority: item.priority,
+                        locality: item.locality,
+                    });
+                }
+            }
+        }
+        let mut removed = false;
+        for member in by_address.into_values().flatten() {
+            removed = true;
+            changed.insert(member.priority);
+            self.remove_host(&master.clusters[index], member.entry.slot);
+        }
+        let cluster = &mut master.clusters[index];
+        if !changed.is_empty() {
+            // Priorities that did not change keep their old order.
+            let place: BTreeMap<u32, usize> =
+                old_order.iter().enumerate().map(|(at, (_, slot))| (*slot, at)).collect();
+            let mut still: Vec<usize> =
+                (0..members.len()).filter(|at| !changed.contains(&members[*at].priority)).collect();
+            let slots = still.clone();
+            still.sort_by_key(|at| place.get(&members[*at].entry.slot).copied().unwrap_or(usize::MAX));
+            let mut taken: Vec<Option<HostMember>> = members.into_iter().map(Some).collect();
+            let mut ordered: Vec<Option<HostMember>> = (0..taken.len()).map(|_| None).collect();
+            for (to, from) in slots.iter().zip(&still) {
+                ordered[*to] = taken[*from].take();
+            }
+            members = ordered.into_iter().zip(taken).filter_map(|(kept, rest)| kept.or(rest)).collect();
+        } else {
+            let place: BTreeMap<u32, usize> =
+                old_order.iter().enumerate().map(|(at, (_, slot))| (*slot, at)).collect();
+            members.sort_by_key(|member| place.get(&member.entry.slot).copied().unwrap_or(usize::MAX));
+        }
+        cluster.members = members;
+        if added || removed || was_empty {
+            cluster.shared.counters.lock().base.count(Counter::MembershipChange);
+        }
+        (!changed.is_empty()).then(|| changed.into_iter().collect())
+    }
+
+    fn keep_host(
+        &self,
+        cluster: &MasterCluster,
+        spec: &ClusterSpec,
+        index: usize,
+        mut member: HostMember,
+        item: &Listed<'_>,
+        changed: &mut BTreeSet<u32>,
+    ) -> HostMember {
+        if member.spec == *item.spec && member.priority == item.priority {
+            return member;
+        }
+        let slot = member.entry.slot;
+        let facts = self.hosts.facts(slot);
+        let eds = flag::FAILED_EDS_HEALTH | flag::DEGRADED_EDS_HEALTH | flag::EDS_STATUS_DRAINING | flag::CANARY;
+        let before = facts.flags.load(Relaxed);
+        let wanted = flag::of_status(item.spec.health) | canary(item.spec);
+        facts.flags.fetch_and(!eds, AcqRel);
+        let after = facts.flags.fetch_or(wanted, AcqRel) | wanted;
+        if member.priority != item.priority
+            || member.spec.weight != item.spec.weight
+            || member.spec.metadata != item.spec.metadata
+            || flag::health(before) != flag::health(after)
+            || flag::excluded(before) != flag::excluded(after)
+        {
+            changed.insert(member.priority);
+            changed.insert(item.priority);
+        }
+        member.spec = item.spec.clone();
+        member.priority = item.priority;
+        self.hosts.set_info(slot, info(cluster, spec, index, item));
+        member
+    }
+
+    fn remove_host(&self, cluster: &MasterCluster, slot: u32) {
+        let before = self.hosts.facts(slot).flags.fetch_or(flag::REMOVED, AcqRel);
+        cluster.shared.detector.remove(slot, before & flag::FAILED_OUTLIER_CHECK != 0);
+        let spec = cluster.view.as_ref().map(|view| Arc::clone(&view.spec));
+        let counters = ClusterCounters::default();
+        let waiters = Waiters { slab: &self.slab, ready: &self.ready };
+        for priority in 0..2u8 {
+            host_gone(&self.ask_of(cluster, spec.as_deref(), slot, priority, &counters), &waiters);
+        }
+    }
+
+    fn ask_of<'a>(
+        &'a self,
+        cluster: &'a MasterCluster,
+        spec: Option<&'a ClusterSpec>,
+        slot: u32,
+        priority: u8,
+        counters: &'a ClusterCounters,
+    ) -> Ask<'a> {
+        let p = usize::from(priority);
+        Ask {
+            hosts: &self.hosts,
+            slot,
+            priority,
+            ledger: &cluster.shared.ledgers[p],
+            limits: spec.map_or(&self.no_limits, |spec| &spec.breakers.thresholds[p]),
+            per_host: u32::MAX,
+            streams: spec.map_or(1, ClusterView::streams_of),
+            queues: &cluster.shared.queues,
+            counters,
+        }
+    }
+
+    /// Builds a cluster's view anew; only the given priorities get new host sets.
+    fn rebuild(&self, master: &mut Master, index: usize, changed: &[u32]) {
+        let Some(spec) = master.clusters[index].spec.clone() else { return };
+        let old = master.clusters[index].view.clone();
+        let composite = match &spec.kind {
+            ClusterKind::Hosts => None,
+            ClusterKind::Composite(subs) => Some(subs.iter().map(|sub| master.names.cluster(sub)).collect()),
+        };
+        let highest = master.clusters[index].members.iter().map(|m| m.priority).max().unwrap_or(0);
+        let count = (highest as usize + 1).max(old.as_ref().map_or(1, |old| old.sets.len()));
+        let mut sets = Vec::with_capacity(count);
+        for priority in 0..count as u32 {
+            let before = old.as_ref().and_then(|old| old.sets.get(priority as usize));
+            match before {
+                Some(set) if !changed.contains(&priority) => sets.push(set.clone()),
+                _ => {
+                    let version = master.version();
+                    sets.push(HostSet { version, ..self.host_set(&master.clusters[index], priority) });
+                }
+            }
+        }
+        let threshold = master.runtime.healthy_panic_threshold.unwrap_or(spec.panic_threshold);
+        let prepared = Prepared::build(
+            &spec.policy,
+            threshold,
+            &sets,
+            &self.hosts,
+            old.as_ref().map(|old| &old.prepared),
+        );
+        let version = master.version();
+        let cluster = &mut master.clusters[index];
+        cluster.windows.resize(sets.len(), Window::default());
+        cluster.view = Some(Arc::new(ClusterView {
+            version,
+            streams: ClusterView::streams_of(&spec),
+            spec,
+            composite,
+            sets,
+            prepared,
+            members: cluster.members.iter().map(|member| Arc::clone(&member.entry)).collect(),
+        }));
+    }
+
+    fn host_set(&self, cluster: &MasterCluster, priority: u32) -> HostSet {
+        let members: Vec<Member<'_>> = cluster
+            .members
+            .iter()
+            .filter(|member| member.priority == priority)
+            .map(|member| Member { slot: member.entry.slot, locality: &member.locality })
+            .collect();
+        let weights: Vec<(&Locality, u32)> = cluster
+            .weights
+            .iter()
+            .filter(|(of, _, _)| *of == priority)
+            .map(|(_, locality, weight)| (locality, *weight))
+            .collect();
+        HostSet::build(&self.hosts, &members, &weights, None, cluster.factor, cluster.weighted_health)
+    }
+
+    /// Makes the present state visible. Returns the new epoch.
+    fn publish(&self, master: &mut Master) -> u64 {
+        let Some(policies) = master.policies.clone() else { return master.epoch };
+        master.epoch += 1;
+        let clusters = master
+            .clusters
+            .iter()
+            .map(|cluster| Entry { shared: Arc::clone(&cluster.shared), view: cluster.view.clone() })
+            .collect();
+        let snapshot = Arc::new(Snapshot { clusters, policies, runtime: master.runtime });
+        let mut current = self.current.lock();
+        let old = std::mem::replace(&mut *current, snapshot);
+        self.version.fetch_add(1, AcqRel);
+        drop(current);
+        // Outside the lock: the last reference to a snapshot may free many hosts.
+        drop(old);
+        self.hosts.reclaim();
+        master.epoch
+    }
+
+    /// Hosts changed health: their priorities are rebuilt now, or when the merge window ends.
+    pub(crate) fn health_changed(&self, cluster: u32, slots: &[u32], now: Time) {
+        let mut master = self.master.lock();
+        let Some(entry) = master.clusters.get_mut(cluster as usize) else { return };
+        let Some(spec) = entry.spec.clone() else { return };
+        let window = nanos(spec.update_merge_window);
+        let mut changed = Vec::new();
+        let priorities: BTreeSet<u32> = entry
+            .members
+            .iter()
+            .filter(|member| slots.contains(&member.entry.slot))
+            .map(|member| member.priority)
+            .collect();
+        for priority in priorities {
+            let Some(state) = entry.windows.get_mut(priority as usize) else { continue };
+            if window == 0 || (now >= state.until && !state.pending) {
+                *state = Window { until: now.plus(window), pending: false };
+                changed.push(priority);
+            } else {
+                state.pending = true;
+                self.due_by(state.until);
+            }
+        }
+        self.close_idle_of(entry, &spec, slots);
+        if !changed.is_empty() {
+            self.rebuild(&mut master, cluster as usize, &changed);
+            self.publish(&mut master);
+        }
+    }
+
+    /// An ejected host's idle connections are closed.
+    fn close_idle_of(&self, cluster: &MasterCluster, spec: &ClusterSpec, slots: &[u32]) {
+        let counters = ClusterCounters::default();
+        for &slot in slots {
+            if self.hosts.flags(slot) & flag::FAILED_OUTLIER_CHECK != 0 {
+                for priority in 0..2u8 {
+                    close_idle(&self.ask_of(cluster, Some(spec), slot, priority, &counters));
+                }
+            }
+        }
+    }
+
+    /// Delivers health changes whose merge window has ended. Returns when the next one ends.
+    pub(crate) fn end_windows(&self, now: Time) -> Time {
+        let mut master = self.master.lock();
+        let mut next = Time::NEVER;
+        let mut any = false;
+        for index in 0..master.clusters.len() {
+            let entry = &mut master.clusters[index];
+            let window = entry.spec.as_ref().map_or(0, |spec| nanos(spec.update_merge_window));
+            let mut changed = Vec::new();
+            for (priority, state) in entry.windows.iter_mut().enumerate() {
+                if state.pending && now >= state.until {
+                    *state = Window { until: now.plus(window), pending: false };
+                    changed.push(priority as u32);
+                } else if state.pending {
+                    next = next.min(state.until);
+                }
+            }
+            if !changed.is_empty() {
+                any = true;
+                self.rebuild(&mut master, index, &changed);
+            }
+        }
+        if any {
+            self.publish(&mut master);
+        }
+        next
+    }
+}
+
+impl MasterCluster {
+    fn new(name: &str) -> Self {
+        Self {
+            shared: Arc::new(ClusterShared::new(name)),
+            spec: None,
+            members: Vec::new(),
+            view: None,
+            weights: Vec::new(),
+            factor: 140,
+            weighted_health: false,
+            windows: Vec::new(),
+        }
+    }
+}
+
+fn info(cluster: &MasterCluster, spec: &ClusterSpec, index: usize, item: &Listed<'_>) -> HostInfo {
+    HostInfo {
+        address: item.spec.address.clone(),
+        port: item.spec.port,
+        hostname: item.spec.hostname.clone(),
+        cluster: Arc::clone(&cluster.shared.name),
+        cluster_index: index as u32,
+        weight: item.spec.weight,
+        priority: item.priority,
+        locality: item.locality.clone(),
+        metadata: item.spec.metadata.clone(),
+        health: item.spec.health,
+        connect_timeout: nanos(spec.connect_timeout),
+        secure: spec.secure,
+    }
+}
+
+fn canary(spec: &EndpointSpec) -> u32 {
+    if spec.metadata.lb("canary").and_then(Value::as_bool) == Some(true) { flag::CANARY } else { 0 }
+}
+
+/// Names in the order of their numbers.
+fn ordered(names: &BTreeMap<Box<str>, u32>) -> Vec<String> {
+    let mut list: Vec<(&str, u32)> = names.iter().map(|(name, index)| (&**name, *index)).collect();
+    list.sort_by_key(|(_, index)| *index);
+    list.into_iter().map(|(name, _)| name.to_owned()).collect()
+}
