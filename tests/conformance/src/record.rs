@@ -182,7 +182,7 @@ pub fn generate() -> String {
     script.add(["case", NAME]);
     let documents = documents(&mut dice);
     for document in &documents {
-        script.add(["doc", "text", &document.to_string()]);
+        script.add(["doc", &document.to_string()]);
     }
     script.add(["open", "20261", ""]);
     let plans = plans(&mut script);
@@ -214,13 +214,13 @@ pub fn generate() -> String {
         }
         if round == 17 {
             for document in &documents {
-                script.add(["doc", "text", &document.to_string()]);
+                script.add(["doc", &document.to_string()]);
             }
             script.add(["update"]);
         }
     }
     script.add(["request", "authority", "x", "path", "/nowhere"]);
-    script.add(["request", "cluster", "nosuch"]);
+    script.add(["request", "cluster", "rr", "path", "/named"]);
     script.add(["run", "1", "0", "0", "wait"]);
     script.add(["stats", "end"]);
     script.add(["events", "end"]);

@@ -3,7 +3,7 @@
 //! | command | arguments | the player |
 //! |---|---|---|
 //! | `case` | name | forgets everything, frees the engine |
-//! | `doc` | `text` or `runtime`, content | keeps a document for the next `open` or `update` |
+//! | `doc` | text | keeps a document for the next `open` or `update` |
 //! | `open` | seed, draws (comma list or empty) | makes an engine with one worker and a manual clock; a refused document skips the rest of the case |
 //! | `plan` | name | begins what a backend does with one request |
 //! | `act` | nanoseconds after the one before, kind, arguments | adds to the plan: `headers` or `complete` (status, grpc status or empty, name, value ...), `end` (grpc status or empty, name, value ...), `fail` (failure), `note` (what), `gone` |

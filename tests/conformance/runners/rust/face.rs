@@ -8,7 +8,7 @@ pub(crate) enum Answer {
     Go(Go),
     Wait { reason: String, span: u64 },
     Refused { refusal: String, resource: String, reply: Vec<String> },
-    Misuse(String),
+    Misuse,
 }
 
 /// An attempt.
@@ -25,7 +25,6 @@ pub(crate) struct Go {
 }
 
 /// A verdict, in words.
-#[derive(Default)]
 pub(crate) struct Verdict {
     pub(crate) action: String,
     pub(crate) reason: String,
@@ -47,15 +46,14 @@ impl Drop for Engine {
     }
 }
 
-fn documents(docs: &[(String, String)]) -> Vec<raw::Document<'_>> {
-    let kind = |kind: &str| if kind == "runtime" { raw::document_kind::RUNTIME } else { raw::document_kind::TEXT };
+fn documents(docs: &[String]) -> Vec<raw::Document<'_>> {
     docs.iter()
-        .map(|(word, text)| raw::Document { kind: kind(word), dialect: "", name: "", text: text.as_bytes() })
+        .map(|text| raw::Document { kind: raw::document_kind::TEXT, dialect: "", name: "", text: text.as_bytes() })
         .collect()
 }
 
 impl Engine {
-    pub(crate) fn open(docs: &[(String, String)], seed: u64, draws: &str) -> Option<Self> {
+    pub(crate) fn open(docs: &[String], seed: u64, draws: &str) -> Option<Self> {
         let draws = (!draws.is_empty()).then(|| draws.split(',').map(|word| word.parse().expect("a draw")).collect());
         let options = raw::Options { workers: 1, seed, clock: raw::clock::MANUAL, draws, ..raw::Options::default() };
         match raw::engine_new(&options, &documents(docs)) {
@@ -67,7 +65,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn update(&self, docs: &[(String, String)]) -> bool {
+    pub(crate) fn update(&self, docs: &[String]) -> bool {
         raw::update(self.0, &documents(docs)).map_err(|error| eprintln!("{error}")).is_ok()
     }
 
@@ -139,7 +137,7 @@ impl Request {
         };
         let d = self.decision;
         match (result, d.kind) {
-            (Err(misuse), _) => Answer::Misuse(misuse.to_string()),
+            (Err(_), _) => Answer::Misuse,
             (_, raw::kind::GO) => Answer::Go(self.go()),
             (_, raw::kind::WAIT) => {
                 Answer::Wait { reason: raw::name(9, d.refusal.into()).to_owned(), span: d.wait }
@@ -203,7 +201,7 @@ impl Request {
         status: &str,
         grpc: &str,
         pairs: &[String],
-    ) -> Verdict {
+    ) -> Option<Verdict> {
         let status: u16 = status.parse().expect("a status");
         let set = if status < 400 { self.decision.want_ok } else { self.decision.want_err };
         let (_, headers) = block(self.engine, set.into(), pairs);
@@ -215,7 +213,7 @@ impl Request {
         }))
     }
 
-    pub(crate) fn fail(&mut self, attempt: u64, failure: &str) -> Verdict {
+    pub(crate) fn fail(&mut self, attempt: u64, failure: &str) -> Option<Verdict> {
         let number = raw::failure::NAMES.iter().position(|name| *name == failure).expect("a failure");
         verdict(raw::with_local(|local| raw::fail(local, attempt, number as u32, raw::NOW)))
     }
@@ -280,16 +278,13 @@ fn flags(bits: u32) -> String {
     raw::flags::text(bits)
 }
 
-fn verdict(v: raw::Verdict) -> Verdict {
-    if v.code != 0 {
-        let reason = format!("{}", v.code);
-        return Verdict { action: "misuse".into(), reason, ..Verdict::default() };
-    }
-    Verdict {
+/// `None`: the call was a misuse.
+fn verdict(v: raw::Verdict) -> Option<Verdict> {
+    (v.code == 0).then(|| Verdict {
         action: ["none", "forward", "retry", "discard"][usize::from(v.action)].into(),
         reason: raw::name(6, v.reason.into()).into(),
         after: v.after_ms.to_string(),
         status: v.status.to_string(),
         flags: flags(v.flags),
-    }
+    })
 }

@@ -59,7 +59,7 @@ enum Event {
 pub(crate) struct Player<W> {
     pub(crate) out: W,
     engine: Option<Engine>,
-    docs: Vec<(String, String)>,
+    docs: Vec<String>,
     plans: HashMap<String, Vec<(u64, Words)>>,
     plan: String,
     rules: Vec<Rule>,
@@ -118,7 +118,7 @@ impl<W: Write> Player<W> {
                 self.connect = None;
                 self.say(["case", word(1)])?;
             }
-            "doc" => self.docs.push((word(1).to_owned(), word(2).to_owned())),
+            "doc" => self.docs.push(word(1).to_owned()),
             "open" => {
                 self.engine = Engine::open(&std::mem::take(&mut self.docs), number(1), word(2));
                 self.say(["open", if self.engine.is_some() { "ok" } else { "refused" }])?;
@@ -321,8 +321,8 @@ impl<W: Write> Player<W> {
                 self.say(&line)?;
                 self.done(call)?;
             }
-            Answer::Misuse(what) => {
-                self.say(["misuse", &index, &what, &now])?;
+            Answer::Misuse => {
+                self.say(["misuse", &index, &now])?;
                 self.done(call)?;
             }
         }
@@ -398,7 +398,10 @@ impl<W: Write> Player<W> {
             _ => words[1].clone() + if words[0] == "headers" { "+" } else { "" },
         };
         let age = (self.now - sent).to_string();
-        let Verdict { action, reason, after, status, flags } = verdict;
+        let Some(Verdict { action, reason, after, status, flags }) = verdict else {
+            self.say(["misuse", &index, &now])?;
+            return self.done(call);
+        };
         self.say(["verdict", &index, &number, &report, &action, &reason, &after, &status, &flags, &now, &age])?;
         let streams = words[0] == "headers" && !answered;
         if action == "forward" && streams {

@@ -35,11 +35,12 @@ fn script(given: &Json, expect: &Json, seed: u64) -> Result<Script, String> {
         clusters.push(cluster_document(cluster)?);
     }
     let resources = object! {"clusters" => Json::List(clusters)};
-    script.add(["doc", "text", &object! {"static_resources" => resources}.to_string()]);
-    script.add(["doc", "text", &routes(given)?.to_string()]);
+    let mut bootstrap = object! {"static_resources" => resources};
     if !given.get("runtime").entries().is_empty() {
-        script.add(["doc", "runtime", &given.get("runtime").to_string()]);
+        bootstrap.set("nexthop", object! {"runtime" => given.get("runtime").clone()});
     }
+    script.add(["doc", &bootstrap.to_string()]);
+    script.add(["doc", &routes(given)?.to_string()]);
     script.add(["open", &seed.to_string(), ""]);
     rules(&mut script, given)?;
     let several = given.get("requests").i64().unwrap_or(expect.get("requests").items().len().max(1) as i64);

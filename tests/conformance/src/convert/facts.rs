@@ -41,7 +41,7 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
     }
     let mut script = Script::default();
     for document in &documents {
-        script.add(["doc", "text", &document.to_string()]);
+        script.add(["doc", &document.to_string()]);
     }
     script.add(["open", "1", ""]);
     Ok((vec![script], judge::accept(accepted.ok_or("the case does not say whether it is accepted")?)))

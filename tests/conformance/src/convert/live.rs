@@ -26,10 +26,7 @@ fn script(value: &Json, seed: u64) -> Result<Script, String> {
     let strict = value.get("topic").str() == Some("circuit_breaker");
     let mut script = Script::default();
     for document in documents(config, strict) {
-        script.add(["doc", "text", &document.to_string()]);
-    }
-    if config.has("runtime") {
-        script.add(["doc", "runtime", &config.get("runtime").to_string()]);
+        script.add(["doc", &document.to_string()]);
     }
     script.add(["open", &seed.to_string(), ""]);
     if strict {
@@ -81,6 +78,9 @@ fn documents(config: &Json, strict: bool) -> Vec<Json> {
         }
     }
     let mut bootstrap = object! {};
+    if config.has("runtime") {
+        bootstrap.set("nexthop", object! {"runtime" => config.get("runtime").clone()});
+    }
     for key in ["node", "cluster_manager"] {
         if config.has(key) {
             bootstrap.set(key, config.get(key).clone());

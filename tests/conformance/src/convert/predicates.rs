@@ -54,9 +54,9 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
     }
     let mut script = Script::default();
     let resources = object! {"clusters" => Json::List(vec![cluster])};
-    script.add(["doc", "text", &object! {"static_resources" => resources}.to_string()]);
+    script.add(["doc", &object! {"static_resources" => resources}.to_string()]);
     let routes = object! {"name" => "routes", "virtual_hosts" => Json::List(vec![host])};
-    script.add(["doc", "text", &routes.to_string()]);
+    script.add(["doc", &routes.to_string()]);
     script.add(["open", "1", ""]);
     let acts = match outcome.as_str() {
         "connect refused" => vec![Act::new(0, ["fail", "connect_failure"])],
