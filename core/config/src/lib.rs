@@ -1,23 +1,41 @@
 //! Reads the documents people have into nexthop's specs.
+//!
+//! [`load`] takes YAML or JSON texts (Envoy bootstraps, clusters, route configurations, nexthop's short form; one
+//! document or a stream) and gives the engine's [`Specs`](nexthop_engine::spec::Specs) with a [`LoadReport`] of
+//! fields that were accepted and do nothing. A fault refuses everything, with file, line, column and path.
+//!
+//! The crate touches no file and no environment; scalars, names and ranges are Envoy 1.40's.
+//!
+//! ```
+//! use nexthop_config::{Dialect, Source, load};
+//!
+//! let text = b"clusters: {web: {hosts: [10.0.0.1:80, 10.0.0.2:80], policy: least_request}}";
+//! let loaded = load(&[Source { name: "web.yaml", text, dialect: Dialect::Auto }]).unwrap();
+//! assert_eq!(loaded.specs.clusters[0].endpoints.localities[0].endpoints.len(), 2);
+//!
+//! let error = load(&[Source { name: "bad.yaml", text: b"clusters: {web: {host: []}}", dialect: Dialect::Auto }]);
+//! assert_eq!(
+//!     error.unwrap_err().to_string(),
+//!     "bad.yaml:1:18: clusters.web.host: unknown field `host`; did you mean `hosts`? (in a cluster of the short form)"
+//! );
+//! ```
 
-/// Why a document was refused.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {path}: {message}")]
-pub struct ConfigError {
-    /// Name of the document.
-    pub file: String,
-    /// 1-based.
-    pub line: u32,
-    /// 1-based.
-    pub column: u32,
-    /// Path inside the document.
-    pub path: String,
-    /// What was found.
-    pub found: String,
-    /// What is allowed.
-    pub allowed: String,
-    /// Nearest known name.
-    pub nearest: Option<String>,
-    /// One sentence.
-    pub message: String,
-}
+#![forbid(unsafe_code)]
+
+mod batch;
+mod block;
+mod dialect;
+mod envoy;
+mod error;
+mod front;
+mod load;
+mod metadata;
+mod read;
+mod report;
+mod short;
+
+pub use dialect::Dialect;
+pub use error::ConfigError;
+pub use load::{Loaded, Source, load, load_assignment};
+pub use metadata::parse_metadata_json;
+pub use report::{LoadReport, ReportEntry, What};

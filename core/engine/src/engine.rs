@@ -80,6 +80,17 @@ pub struct Core {
     any_lost: AtomicBool,
 }
 
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// Asking again makes sense now.
+    Nothing,
+    /// A back-off.
+    Time,
+    /// A place in a queue.
+    Turn,
+}
+
 /// Requests whose wait is over, until somebody asks.
 #[derive(Default)]
 pub(crate) struct ReadyList {
@@ -305,21 +316,28 @@ impl Core {
         queued.then(|| slot.user_data.load(Relaxed))
     }
 
-    /// Whether asking `choose` would not answer the same wait again: the grant is there, or nothing is queued.
-    /// Takes the request off the ready list, so that a blocking waiter is not also handed out.
-    pub fn wait_is_over(&self, request: u64) -> bool {
+    /// What a request waits for. A request whose turn has come is taken off the ready list, so that a blocking
+    /// waiter is not also handed out.
+    pub fn waits_for(&self, request: u64) -> WaitsFor {
         let id = crate::ids::Id::unpack(request);
-        let Some(slot) = self.slab.get(id.slot) else { return true };
+        if self.slot_lost(id.slot) {
+            return WaitsFor::Nothing;
+        }
+        let Some(slot) = self.slab.get(id.slot) else { return WaitsFor::Nothing };
         let state = slot.state.lock();
-        if state.generation != id.generation || state.queued.is_none() {
-            return true;
+        if state.generation != id.generation {
+            return WaitsFor::Nothing;
         }
-        drop(state);
-        if slot.grant.get() == crate::breaker::Place::Waiting {
-            return false;
+        match state.phase {
+            crate::request::Phase::BackOff => WaitsFor::Time,
+            crate::request::Phase::Queued if slot.grant.get() == crate::breaker::Place::Waiting => WaitsFor::Turn,
+            crate::request::Phase::Queued => {
+                drop(state);
+                self.ready.remove(request);
+                WaitsFor::Nothing
+            }
+            _ => WaitsFor::Nothing,
         }
-        self.ready.remove(request);
-        true
     }
 
     /// The host in a slot, with its version. `version` 0 takes any; another one than the present is

@@ -15,6 +15,7 @@ pub mod hash;
 pub mod headers;
 pub mod hosts;
 pub mod ids;
+mod inspect;
 mod maintain;
 pub mod matching;
 pub mod outcome;
@@ -32,4 +33,5 @@ mod update;
 pub mod worker;
 
 pub use clock::{Clock, Time};
+pub use inspect::{HostState, RequestInfo, Stat, refusal_body, refusal_details};
 pub use outcome::{Decision, Head, LocalReply, Misuse, Outcome, Ready, Verdict};

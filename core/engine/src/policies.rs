@@ -3,7 +3,7 @@
 use crate::clock::nanos;
 use crate::hash::policy::HashPolicies;
 use crate::outcome::NEVER;
-use crate::retry::policy::RetryPolicy;
+use crate::retry::RetryPolicy;
 use crate::route::RouteTables;
 use crate::spec::{
     ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, PolicySpec, RetrySpec, RouteAction, SpecError,

@@ -38,7 +38,7 @@ impl<S: Kept> Policy for Consistent<S> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
         let hash = match selection.hash {
             Some(hash) => hash,

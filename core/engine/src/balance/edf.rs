@@ -1,20 +1,32 @@
 //! Earliest deadline first: the schedule behind every weighted choice (section 10).
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 /// Added to each weight while a schedule is moved on, so that the share of a host is never a whole number.
 const NUDGE: f64 = 1e-13;
 
 /// More initial picks than this are never made; seeds are reduced by it.
 const MOST_INITIAL_PICKS: u32 = 429_496_729;
 
-/// Deadline, order of insertion, item. Deadlines are never negative, so their bits order as they do.
-type Entry = (u64, u64, u32);
+/// An item and when its turn is.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// Bits of a number that is never negative, so they order as it does.
+    deadline: u64,
+    /// Grows with each insertion: of equal deadlines the older one is first.
+    order: u64,
+    item: u32,
+}
+
+impl Entry {
+    #[inline]
+    fn key(&self) -> u128 {
+        u128::from(self.deadline) << 64 | u128::from(self.order)
+    }
+}
 
 /// Items by deadline. Picking takes the earliest, ties go to the entry that was inserted first.
 pub(super) struct Edf {
-    entries: BinaryHeap<Reverse<Entry>>,
+    /// A binary heap, the earliest entry first.
+    entries: Vec<Entry>,
     now: f64,
     next_order: u64,
 }
@@ -40,11 +52,13 @@ impl Edf {
             }
             made += u64::from(floor);
             let deadline = f64::from(floor.wrapping_add(1)) / weight;
-            entries.push(Reverse((deadline.to_bits(), order as u64, *item)));
+            entries.push(Entry { deadline: deadline.to_bits(), order: order as u64, item: *item });
             now = now.max(f64::from(floor) / weight);
         }
+        // Sorted entries are a heap.
+        entries.sort_unstable_by_key(Entry::key);
         let next_order = entries.len() as u64;
-        let mut schedule = Self { entries: entries.into(), now, next_order };
+        let mut schedule = Self { entries, now, next_order };
         for _ in made..u64::from(picks) {
             schedule.pick(&weight);
         }
@@ -52,18 +66,43 @@ impl Edf {
     }
 
     /// The item whose turn it is; it is inserted again with the weight it has now.
-    #[inline]
     pub(super) fn pick(&mut self, weight: impl Fn(u32) -> f64) -> Option<u32> {
-        let mut first = self.entries.peek_mut()?;
-        let Reverse((deadline, order, item)) = &mut *first;
-        let chosen = *item;
-        self.now = f64::from_bits(*deadline);
-        *deadline = (self.now + 1.0 / weight(chosen)).to_bits();
-        *order = self.next_order;
+        let first = self.entries.first_mut()?;
+        let chosen = first.item;
+        self.now = f64::from_bits(first.deadline);
+        first.deadline = (self.now + 1.0 / weight(chosen)).to_bits();
+        first.order = self.next_order;
         self.next_order += 1;
-        // Dropping the guard moves the entry to its new place: one sift instead of a pop and a push.
-        drop(first);
+        self.sink_first();
         Some(chosen)
+    }
+
+    /// Restores the heap after the first entry got later. It mostly belongs near the end, so the gap goes all the
+    /// way down without looking at it, which takes no branch that is hard to foresee, and then up a little.
+    fn sink_first(&mut self) {
+        let entries = &mut self.entries[..];
+        let Some(&moved) = entries.first() else { return };
+        let mut gap = 0;
+        loop {
+            let left = 2 * gap + 1;
+            let Some([one, other]) = entries.get(left..left + 2) else { break };
+            let child = left + usize::from(other.key() < one.key());
+            entries[gap] = entries[child];
+            gap = child;
+        }
+        if let Some(&only) = entries.get(2 * gap + 1) {
+            entries[gap] = only;
+            gap = 2 * gap + 1;
+        }
+        while gap > 0 {
+            let parent = (gap - 1) / 2;
+            if entries[parent].key() <= moved.key() {
+                break;
+            }
+            entries[gap] = entries[parent];
+            gap = parent;
+        }
+        entries[gap] = moved;
     }
 }
 

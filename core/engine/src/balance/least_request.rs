@@ -35,7 +35,11 @@ impl Rule for LeastRequest {
     #[inline]
     fn unweighted(&self, list: Unweighted<'_>, random: &mut Source, hosts: &HostArena) -> Option<u32> {
         match self.selection {
-            SelectionMethod::NChoices => self.sample(&list, random, hosts),
+            // Told apart once, so that the draws of the common generator stay in registers.
+            SelectionMethod::NChoices => match random {
+                Source::Xoshiro(random) => self.sample(&list, random, hosts),
+                random => self.sample(&list, random, hosts),
+            },
             SelectionMethod::FullScan => scan(list.hosts, random, hosts),
         }
     }
@@ -44,7 +48,7 @@ impl Rule for LeastRequest {
 impl LeastRequest {
     /// The better of `choice_count` draws, the earlier one on a tie. Draws may meet the same host.
     #[inline]
-    fn sample(&self, list: &Unweighted<'_>, random: &mut Source, hosts: &HostArena) -> Option<u32> {
+    fn sample(&self, list: &Unweighted<'_>, random: &mut impl Random, hosts: &HostArena) -> Option<u32> {
         if self.choice_count == 0 {
             return None;
         }
@@ -62,6 +66,7 @@ impl LeastRequest {
 }
 
 /// The least loaded of all; each of several equal ones is as likely, at one draw per tie met on the way.
+#[inline(never)]
 fn scan(list: &[u32], random: &mut Source, hosts: &HostArena) -> Option<u32> {
     let (&first, rest) = list.split_first()?;
     let mut best = first;

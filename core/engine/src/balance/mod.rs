@@ -96,7 +96,7 @@ trait Policy: Sized {
     /// Takes over a newer snapshot of the same cluster under the same policy (section 3.2).
     fn refresh(&mut self, view: View<'_>, random: &mut Source, now: Time);
 
-    /// One whole selection.
+    /// One whole selection. Not to be inlined: the frame of one policy would be every policy's.
     fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32>;
 }
 

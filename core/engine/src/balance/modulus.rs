@@ -9,7 +9,7 @@ pub(super) struct Modulus {
 }
 
 impl Modulus {
-    /// Remainders by the length of a list; 0 makes all remainders 0.
+    /// Remainders by the length of a list. Without members every remainder lies outside of it.
     pub(super) fn new(length: usize) -> Self {
         let divisor = length as u64;
         Self { divisor, reciprocal: u64::MAX.checked_div(divisor).unwrap_or(0) }
@@ -20,8 +20,8 @@ impl Modulus {
     pub(super) fn of(self, dividend: u64) -> usize {
         let quotient = (u128::from(dividend) * u128::from(self.reciprocal)) >> 64;
         let rest = dividend.wrapping_sub((quotient as u64).wrapping_mul(self.divisor));
-        let rest = if rest >= self.divisor { rest.wrapping_sub(self.divisor) } else { rest };
-        if self.divisor == 0 { 0 } else { rest as usize }
+        let rest = if rest >= self.divisor { rest - self.divisor } else { rest };
+        rest as usize
     }
 }
 
@@ -39,7 +39,7 @@ mod tests {
                 assert_eq!(modulus.of(dividend) as u64, dividend % near, "{dividend} mod {length}");
             }
         }
-        assert_eq!(Modulus::new(0).of(u64::MAX), 0);
+        assert_eq!([0, 7].map(|dividend| Modulus::new(0).of(dividend)), [0, 7]);
     }
 
     proptest! {

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub struct Prepared {
     loads: Loads,
     division: Division,
+    /// All traffic goes to healthy hosts of priority 0.
+    simple: bool,
     arranged: Arranged,
 }
 
@@ -109,7 +111,8 @@ impl Prepared {
             | PolicySpec::Random { .. }
             | PolicySpec::ClusterProvided => Arranged::No,
         };
-        Self { loads, division, arranged }
+        let simple = loads.healthy.first() == Some(&100) && !loads.panics.contains(&true);
+        Self { loads, division, simple, arranged }
     }
 
     /// Percent of the traffic that healthy hosts of each priority get.
@@ -145,6 +148,12 @@ impl Prepared {
             Arranged::Rings(rings) => rings.sizes(),
             Arranged::Tables(tables) => tables.sizes(),
         }
+    }
+
+    /// Whether every draw and hash leads to healthy hosts of priority 0.
+    #[inline]
+    pub(super) fn is_simple(&self) -> bool {
+        self.simple
     }
 
     /// Where a draw or hash leads: the priority, and whether its degraded hosts are meant.

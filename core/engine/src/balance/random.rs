@@ -24,7 +24,7 @@ impl Policy for Random {
         self.routing.refresh(view, random);
     }
 
-    #[inline]
+    #[inline(never)]
     fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
         selection.examine(|selection, _| {
             let word = selection.random.next_u64();

@@ -98,6 +98,19 @@ impl Routing {
         selection: &mut Selection<'_>,
         word: u64,
     ) -> Option<(u32, List)> {
+        if view.prepared.is_simple() && self.localities.is_none() {
+            (selection.priority, selection.panic, selection.degraded) = (0, false, false);
+            return Some((0, List::Healthy));
+        }
+        self.list_by_load(view, selection, word)
+    }
+
+    fn list_by_load(
+        &mut self,
+        view: View<'_>,
+        selection: &mut Selection<'_>,
+        word: u64,
+    ) -> Option<(u32, List)> {
         let (priority, degraded) = view.prepared.priority_for(word);
         selection.priority = priority;
         selection.panic = view.prepared.panic_at(priority);

@@ -246,3 +246,59 @@ fn a_ring_is_kept_while_its_hosts_stay() {
     let sizes = cluster.prepared.sizes().unwrap();
     assert_eq!((sizes.size, sizes.least_per_host, sizes.most_per_host), (64, 32, 32));
 }
+
+#[test]
+fn workers_may_share_and_move() {
+    fn shared<T: Send + Sync>() {}
+    fn moved<T: Send>() {}
+    shared::<super::Prepared>();
+    shared::<crate::hash::HashPolicies>();
+    moved::<super::Scheduler>();
+}
+
+#[test]
+fn the_common_generator_is_drawn_from_like_any_other() {
+    use super::{Scheduler, Selection, View};
+    use crate::clock::Time;
+    use crate::random::{Random as _, Source, Xoshiro256};
+    let policy = PolicySpec::LeastRequest {
+        choice_count: 3,
+        active_request_bias: 1.0,
+        selection: SelectionMethod::NChoices,
+        locality: LocalityBalancing::None,
+    };
+    let mut cluster = TestCluster::with_hosts(policy, &with_flags(&[0; 7]), &[0]);
+    for at in 0..7 {
+        cluster.set_active(at, at as u32 % 3);
+    }
+    let mut words = Xoshiro256::seeded(7, 1);
+    let mut random = Source::Xoshiro(words.clone());
+    for _ in 0..100 {
+        let expected = {
+            let words = [(); 4].map(|()| words.next_u64());
+            cluster.pick(&words).host
+        };
+        let view = View {
+            policy: &cluster.policy,
+            sets: &cluster.sets,
+            prepared: &cluster.prepared,
+            hosts: &cluster.arena,
+        };
+        let mut scheduler = Scheduler::new(view, &mut Source::Xoshiro(words.clone()), Time(0));
+        let mut selection = Selection {
+            hash: None,
+            random: &mut random,
+            now: Time(0),
+            candidates: 1,
+            reject: None,
+            cluster_active: 0,
+            counters: &cluster.counters,
+            priority: 9,
+            panic: true,
+            degraded: true,
+        };
+        let slot = scheduler.choose(view, &mut selection).unwrap();
+        assert_eq!((selection.priority, selection.panic, selection.degraded), (0, false, false));
+        assert_eq!(cluster.slots.iter().position(|s| *s == slot), expected);
+    }
+}

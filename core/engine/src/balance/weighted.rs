@@ -80,7 +80,7 @@ impl<R: Rule> Policy for Weighted<R> {
         self.rebuild(view, now);
     }
 
-    #[inline]
+    #[inline(never)]
     fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
         selection.examine(|selection, _| self.candidate(view, selection))
     }

@@ -22,6 +22,7 @@ pub(crate) fn load_factor(active: u32, total: u32, weight: f64) -> f64 {
 /// pseudo-random order that is not, else the least full.
 ///
 /// `order` is room for the numbers of `hosts` hosts; it is reused so that a choice allocates nothing.
+#[inline]
 pub(crate) fn choose(
     first: u32,
     hosts: u32,
@@ -29,11 +30,20 @@ pub(crate) fn choose(
     order: &mut Vec<u32>,
     load_factor: impl Fn(u32) -> f64,
 ) -> u32 {
-    let mut least = load_factor(first);
-    if least <= 1.0 {
-        return first;
-    }
-    let mut best = first;
+    let factor = load_factor(first);
+    if factor <= 1.0 { first } else { instead_of((first, factor), hosts, hash, order, load_factor) }
+}
+
+/// Apart, so that requests to hosts with room do not pay for the generator's place on the stack.
+#[inline(never)]
+fn instead_of(
+    (first, factor): (u32, f64),
+    hosts: u32,
+    hash: u64,
+    order: &mut Vec<u32>,
+    load_factor: impl Fn(u32) -> f64,
+) -> u32 {
+    let (mut best, mut least) = (first, factor);
     let mut probes = Probes::new(hosts, hash, order);
     while let Some(host) = probes.next() {
         if host == first {
@@ -44,8 +54,7 @@ pub(crate) fn choose(
             return host;
         }
         if factor < least {
-            least = factor;
-            best = host;
+            (best, least) = (host, factor);
         }
     }
     best

@@ -15,7 +15,7 @@ use crate::ids::Id;
 use crate::outcome::{Decision, Misuse, bits};
 use crate::policies::{ClusterPolicy, Policies, RequestPolicy};
 use crate::random::Source;
-use crate::retry::policy::RetryPolicy;
+use crate::retry::RetryPolicy;
 use crate::snapshot::Snapshot;
 use crate::worker::WorkerCluster;
 use slab::{Slab, Slot};
@@ -23,7 +23,7 @@ use slab::{Slab, Slot};
 pub use begin::{Stateless, UNKNOWN_TARGET};
 pub use report::Report;
 
-use state::State;
+pub(crate) use state::{End, Phase, State};
 use std::ops::Deref;
 use std::sync::Arc;
 

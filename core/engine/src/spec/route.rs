@@ -120,7 +120,7 @@ pub enum StringMatch {
 }
 
 /// Compare without case when true.
-pub type IgnoreCase = bool;
+type IgnoreCase = bool;
 
 /// What a matched route does.
 #[derive(Clone, Debug, PartialEq)]

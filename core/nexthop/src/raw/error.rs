@@ -26,11 +26,21 @@ pub enum Error {
 
 impl From<Misuse> for Error {
     fn from(misuse: Misuse) -> Self {
-        Self::Misuse(misuse, misuse.to_string())
+        Self::misuse(misuse, super::sentence(misuse))
     }
 }
 
 impl Error {
+    /// Wrong use, with its sentence.
+    pub(super) fn misuse(misuse: Misuse, sentence: impl Into<String>) -> Self {
+        Self::Misuse(misuse, sentence.into())
+    }
+
+    /// What only shows when all documents are seen together, and no reader of documents found.
+    pub(super) fn from_spec(error: nexthop_engine::spec::SpecError) -> Self {
+        Self::Config(Box::new(ConfigError { message: error.to_string(), ..ConfigError::default() }))
+    }
+
     /// The C status: -1 invalid, -2 ended, -3 state, -4 closed, -5 config, -6 io, -7 not found, -8 limit, -11 panic.
     pub fn status(&self) -> i32 {
         match self {

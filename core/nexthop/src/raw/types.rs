@@ -117,4 +117,8 @@ pub struct EngineInfo {
     pub live_requests: u64,
     /// Seed in use.
     pub seed: u64,
+    /// Bugs contained.
+    pub panics: u64,
+    /// The clock moves only by `advance`.
+    pub manual: bool,
 }

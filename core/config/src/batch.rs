@@ -1,0 +1,122 @@
+//! What many documents give together, and the checks that need all of them.
+
+use crate::block::document_block;
+use crate::envoy::check_sums;
+use crate::error::Result;
+use crate::read::{At, Seen, Sink, nearest};
+use crate::report::LoadReport;
+use crate::{ConfigError, Loaded};
+use nexthop_engine::spec::{
+    ClusterSpec, ConnectionStyle, Endpoints, RouteTableSpec, Specs, Value, composite_cycle,
+};
+use std::collections::BTreeMap;
+
+/// Specs as they come in, and where they came from.
+#[derive(Default)]
+pub(crate) struct Batch {
+    specs: Specs,
+    /// Of each cluster, in the order of `specs.clusters`.
+    places: Vec<Seen>,
+    by_name: BTreeMap<String, usize>,
+    /// Clusters that wait for a separate assignment, by the name it must have.
+    waiting: BTreeMap<String, Vec<usize>>,
+    assignments: Vec<(Seen, String, Endpoints)>,
+    runtime: BTreeMap<String, Value>,
+    connections: Option<ConnectionStyle>,
+}
+
+impl Batch {
+    /// Adds a cluster; `waits` is the name of the assignment that may bring its hosts.
+    pub(crate) fn add_cluster(
+        &mut self,
+        at: &At<'_>,
+        spec: ClusterSpec,
+        waits: Option<String>,
+    ) -> Result<()> {
+        let index = self.specs.clusters.len();
+        if let Some(first) = self.by_name.insert(spec.name.clone(), index) {
+            let Seen { file, place, .. } = &self.places[first];
+            let text = format!("the cluster name `{}` is already used at {file}:{}", spec.name, place.line);
+            return Err(at.fail(text));
+        }
+        if let Some(service) = waits {
+            self.waiting.entry(service).or_default().push(index);
+        }
+        self.places.push(at.seen());
+        self.specs.clusters.push(spec);
+        Ok(())
+    }
+
+    pub(crate) fn add_table(&mut self, table: RouteTableSpec) {
+        self.specs.route_tables.push(table);
+    }
+
+    /// Adds the hosts of a cluster that another document describes.
+    pub(crate) fn add_assignment(&mut self, at: &At<'_>, name: String, endpoints: Endpoints) {
+        self.assignments.push((at.seen(), name, endpoints));
+    }
+
+    /// Later values win.
+    pub(crate) fn add_runtime(&mut self, values: Vec<(String, Value)>) {
+        self.runtime.extend(values);
+    }
+
+    /// Adds the `nexthop` block of a document.
+    pub(crate) fn add_block(&mut self, at: &At<'_>) -> Result<()> {
+        let block = document_block(at)?;
+        self.add_runtime(block.runtime);
+        self.connections = block.connections.or(self.connections);
+        Ok(())
+    }
+
+    /// Checks what spans documents and hands everything over.
+    pub(crate) fn finish(mut self, sink: Sink) -> Result<Loaded> {
+        self.assign()?;
+        for reference in &sink.references {
+            if !self.by_name.contains_key(&reference.cluster) {
+                return Err(self.unknown_cluster(&reference.seen, &reference.cluster));
+            }
+        }
+        if let Some(way) = composite_cycle(&self.specs.clusters) {
+            let first = way.first().and_then(|name| self.by_name.get(name)).copied().unwrap_or(0);
+            let text = format!("composite clusters lead back to themselves: {}", way.join(" -> "));
+            return Err(self.places[first].fail(text));
+        }
+        for cluster in &mut self.specs.clusters {
+            cluster.connections = cluster.connections.or(self.connections);
+        }
+        self.specs.runtime = self.runtime.into_iter().collect();
+        Ok(Loaded { specs: self.specs, report: LoadReport { entries: sink.report } })
+    }
+
+    fn assign(&mut self) -> Result<()> {
+        let mut done: BTreeMap<&str, &Seen> = BTreeMap::new();
+        for (seen, name, endpoints) in &self.assignments {
+            if let Some(first) = done.insert(name, seen) {
+                let text =
+                    format!("the hosts of `{name}` are already given at {}:{}", first.file, first.place.line);
+                return Err(seen.fail(text));
+            }
+            let Some(clusters) = self.waiting.get(name) else {
+                let mut error = seen.fail(format!("no EDS cluster waits for the hosts of `{name}`"));
+                error.found.clone_from(name);
+                error.nearest = nearest(name, self.waiting.keys().map(String::as_str));
+                return Err(error);
+            };
+            for &index in clusters {
+                let cluster = &mut self.specs.clusters[index];
+                check_sums(seen, &cluster.policy, endpoints)?;
+                cluster.endpoints = endpoints.clone();
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown_cluster(&self, seen: &Seen, name: &str) -> Box<ConfigError> {
+        let nearest = nearest(name, self.by_name.keys().map(String::as_str));
+        let hint = nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+        let mut error = seen.fail(format!("unknown cluster `{name}`{hint}"));
+        (error.found, error.nearest) = (name.to_owned(), nearest);
+        error
+    }
+}

@@ -1,0 +1,234 @@
+//! Which kind of document something is. Keys decide, never file names.
+
+use crate::envoy::SHORT_KEYS;
+use crate::error::Result;
+use crate::front::Node;
+use crate::read::{At, is_spelling};
+
+/// A family of documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Decided by the document's keys.
+    #[default]
+    Auto,
+    /// Envoy's messages.
+    Envoy,
+    /// nexthop's own short form.
+    Nexthop,
+    /// Istio's DestinationRules; not read by this version.
+    Istio,
+    /// Kubernetes' EndpointSlices; not read by this version.
+    Kubernetes,
+    /// Nacos' instance lists; not read by this version.
+    Nacos,
+    /// Consul's service lists; not read by this version.
+    Consul,
+    /// Eureka's applications; not read by this version.
+    Eureka,
+    /// Spring's instance lists; not read by this version.
+    Spring,
+}
+
+impl Dialect {
+    const ALL: [(&'static str, Self, &'static str); 9] = [
+        ("auto", Self::Auto, ""),
+        ("envoy", Self::Envoy, "an Envoy document"),
+        ("nexthop", Self::Nexthop, "a short-form document"),
+        ("istio", Self::Istio, "an Istio document"),
+        ("kubernetes", Self::Kubernetes, "a Kubernetes document"),
+        ("nacos", Self::Nacos, "a Nacos document"),
+        ("consul", Self::Consul, "a Consul document"),
+        ("eureka", Self::Eureka, "a Eureka document"),
+        ("spring", Self::Spring, "a Spring document"),
+    ];
+
+    /// The dialect of that name, in any case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let named = Self::ALL.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
+        named.map(|&(_, dialect, _)| dialect)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, dialect, _)| *dialect == self).map_or("auto", |(name, ..)| name)
+    }
+
+    fn describe(self) -> &'static str {
+        Self::ALL.iter().find(|(_, dialect, _)| *dialect == self).map_or("", |(.., text)| text)
+    }
+}
+
+/// How a document is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Bootstrap,
+    Cluster,
+    RouteConfiguration,
+    Assignment,
+    Listener,
+    /// A discovery response: `resources` of typed messages.
+    Resources,
+    /// `clusters` and `routes` at the top.
+    Short,
+    /// A list of documents.
+    List,
+}
+
+const LOOKED_FOR: &str = "static_resources, virtual_hosts, cluster_name with endpoints, name with fields of a \
+     cluster, resources (Envoy); clusters, routes (short form); apiVersion (Istio, Kubernetes); hosts with ip \
+     (Nacos); Node with Service (Consul); applications (Eureka); host with port (Spring)";
+
+const BOOTSTRAP_KEYS: &[&str] =
+    &["static_resources", "dynamic_resources", "layered_runtime", "cluster_manager", "admin", "node"];
+const CLUSTER_KEYS: &[&str] = &[
+    "lb_policy",
+    "load_assignment",
+    "load_balancing_policy",
+    "cluster_type",
+    "type",
+    "connect_timeout",
+    "circuit_breakers",
+    "outlier_detection",
+    "eds_cluster_config",
+    "common_lb_config",
+    "typed_extension_protocol_options",
+    "nexthop",
+];
+const SHORT_DOCUMENT_KEYS: &[&str] = &["clusters", "routes", "nexthop"];
+
+/// Recognises a document and checks that it is of the wanted dialect.
+pub(crate) fn recognise(at: &At<'_>, wanted: Dialect) -> Result<Shape> {
+    let unread = |dialect: Dialect| {
+        let text = dialect.describe();
+        at.fail(format!("recognised as {text}, which this version does not read"))
+    };
+    if !matches!(wanted, Dialect::Auto | Dialect::Envoy | Dialect::Nexthop) {
+        let text = format!("{} was announced, which this version does not read", wanted.describe());
+        return Err(at.fail(text));
+    }
+    let (dialect, shape) = match foreign(at.node) {
+        Some(dialect) => return Err(unread(dialect)),
+        None if at.is_list() => return Ok(Shape::List),
+        None if !at.is_map() => return Err(at.expected("a mapping or a list of clusters")),
+        None => native(at)?,
+    };
+    match (wanted, dialect) {
+        (Dialect::Envoy, Dialect::Nexthop) | (Dialect::Nexthop, Dialect::Envoy) => {
+            Err(at.fail(format!("{} was announced, recognised as {}", wanted.describe(), dialect.describe())))
+        }
+        _ => Ok(shape),
+    }
+}
+
+/// Among Envoy's messages and the short form.
+fn native(at: &At<'_>) -> Result<(Dialect, Shape)> {
+    if at.raw("@type").is_some() {
+        return typed(at).map(|shape| (Dialect::Envoy, shape));
+    }
+    let has = |names: &[&str]| has_any(at.node, names);
+    let mut shapes = Vec::new();
+    if has(BOOTSTRAP_KEYS) {
+        shapes.push((Dialect::Envoy, Shape::Bootstrap));
+    }
+    if has(&["virtual_hosts"]) {
+        shapes.push((Dialect::Envoy, Shape::RouteConfiguration));
+    }
+    if has(&["cluster_name"]) || (has(&["endpoints"]) && !has(&["name"])) {
+        shapes.push((Dialect::Envoy, Shape::Assignment));
+    }
+    if has(&["resources"]) {
+        shapes.push((Dialect::Envoy, Shape::Resources));
+    }
+    if has(&["clusters", "routes"]) {
+        // Envoy clusters in a list are Envoy's, whoever writes the file.
+        let listed = at.raw("clusters").is_some_and(|clusters| clusters.is_list()) && !has(&["routes"]);
+        shapes.push((if listed { Dialect::Envoy } else { Dialect::Nexthop }, Shape::Short));
+    }
+    // Cluster fields and its `name` may stand with short-form keys; the reader then names the mixture.
+    if shapes.is_empty() && has(&["name"]) && (has(CLUSTER_KEYS) || has(SHORT_KEYS) || only(at.node, "name"))
+    {
+        shapes.push((Dialect::Envoy, Shape::Cluster));
+    }
+    if shapes.is_empty() && has(&["nexthop"]) {
+        shapes.push((Dialect::Nexthop, Shape::Short));
+    }
+    match shapes.as_slice() {
+        [one] => Ok(*one),
+        [] => {
+            let keys: Vec<&str> =
+                at.node.entries().unwrap_or_default().iter().map(|e| &*e.key).take(8).collect();
+            let mut error = at
+                .fail(format!("not recognised from its keys [{}]; looked for {LOOKED_FOR}", keys.join(", ")));
+            error.allowed = LOOKED_FOR.into();
+            let known =
+                BOOTSTRAP_KEYS.iter().chain(SHORT_DOCUMENT_KEYS).chain(&["virtual_hosts", "resources"]);
+            error.nearest = keys.iter().find_map(|key| crate::read::nearest(key, known.clone().copied()));
+            Err(error)
+        }
+        _ => {
+            let mut error =
+                at.fail(format!("its keys belong to several kinds of document; looked for {LOOKED_FOR}"));
+            error.allowed = LOOKED_FOR.into();
+            Err(error)
+        }
+    }
+}
+
+fn typed(at: &At<'_>) -> Result<Shape> {
+    let types = [
+        ("envoy.config.cluster.v3.Cluster", Shape::Cluster),
+        ("envoy.config.route.v3.RouteConfiguration", Shape::RouteConfiguration),
+        ("envoy.config.endpoint.v3.ClusterLoadAssignment", Shape::Assignment),
+        ("envoy.config.listener.v3.Listener", Shape::Listener),
+        ("envoy.config.bootstrap.v3.Bootstrap", Shape::Bootstrap),
+    ];
+    let name = at.type_name()?;
+    match types.iter().find(|(known, _)| *known == name) {
+        Some(&(_, shape)) => Ok(shape),
+        None => Err(at.unknown_name("type", &name, types.iter().map(|(known, _)| *known))),
+    }
+}
+
+/// Documents of other systems.
+fn foreign(node: &Node<'_>) -> Option<Dialect> {
+    let first = |node: &Node<'_>, names: &[&str]| -> bool {
+        node.items()
+            .and_then(<[_]>::first)
+            .is_some_and(|item| names.iter().all(|name| has_any(item, &[name])))
+    };
+    if node.items().is_some() {
+        return if first(node, &["Node", "Service"]) {
+            Some(Dialect::Consul)
+        } else if first(node, &["host", "port"]) {
+            Some(Dialect::Spring)
+        } else if first(node, &["apiVersion", "kind"]) {
+            node.items().and_then(<[_]>::first).and_then(foreign)
+        } else {
+            None
+        };
+    }
+    let value = |name: &str| Some(&node.entries()?.iter().rev().find(|entry| entry.key == name)?.value);
+    if let Some(version) = value("apiVersion") {
+        let istio = version.text().is_some_and(|text| text.contains("istio.io/"));
+        return Some(if istio { Dialect::Istio } else { Dialect::Kubernetes });
+    }
+    if value("applications").is_some() || value("application").is_some_and(|app| has_any(app, &["instance"]))
+    {
+        return Some(Dialect::Eureka);
+    }
+    let lists_ips = |node: &Node<'_>| first(node, &["ip"]);
+    let data = value("data");
+    let nacos = value("hosts").is_some_and(lists_ips)
+        || data.is_some_and(|data| lists_ips(data) || has_any(data, &["hosts"]));
+    nacos.then_some(Dialect::Nacos)
+}
+
+fn has_any(node: &Node<'_>, names: &[&str]) -> bool {
+    let entries = node.entries().unwrap_or_default();
+    entries.iter().any(|entry| names.iter().any(|name| is_spelling(&entry.key, name)))
+}
+
+fn only(node: &Node<'_>, name: &str) -> bool {
+    matches!(node.entries(), Some([entry]) if entry.key == name)
+}

@@ -1,0 +1,31 @@
+//! Envoy's messages to specs, one file per message family.
+
+mod address;
+mod bootstrap;
+mod breakers;
+mod cluster;
+mod composite;
+mod endpoints;
+mod hash_policy;
+mod health_check;
+mod listener;
+mod matcher;
+mod outlier;
+mod policy;
+mod policy_legacy;
+mod protocol;
+mod retry;
+mod route;
+mod route_action;
+mod route_table;
+
+pub(crate) use address::{HostKey, Names};
+pub(crate) use bootstrap::{bootstrap, flatten};
+pub(crate) use cluster::{SHORT_KEYS, cluster, is_cluster_field};
+pub(crate) use endpoints::{Rules, assignment, check_sums};
+pub(crate) use hash_policy::header_name;
+pub(crate) use listener::listener;
+pub(crate) use matcher::regex;
+pub(crate) use policy::{PolicyMessage, panic_percent};
+pub(crate) use route_action::{check_weights, named};
+pub(crate) use route_table::route_configuration;

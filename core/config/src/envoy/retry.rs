@@ -1,0 +1,133 @@
+//! `RetryPolicy` and `HedgePolicy`.
+
+use super::matcher::header_matches;
+use crate::error::Result;
+use crate::read::{At, Fields};
+use crate::report::What;
+use nexthop_engine::spec::{BackOffSpec, RetryOn, RetrySpec};
+use std::time::Duration;
+
+const RETRY: Fields = Fields::of(
+    "RetryPolicy",
+    &[
+        "retry_on",
+        "num_retries",
+        "per_try_timeout",
+        "per_try_idle_timeout",
+        "retry_host_predicate",
+        "host_selection_retry_max_attempts",
+        "retriable_status_codes",
+        "retry_back_off",
+        "retriable_headers",
+        "retriable_request_headers",
+        "nexthop",
+    ],
+)
+.refused(&[
+    "retry_priority",
+    "retry_options_predicates",
+    "rate_limited_retry_back_off",
+    "refresh_cluster_on_retry",
+]);
+const BACK_OFF: Fields = Fields::of("RetryBackOff", &["base_interval", "max_interval"]);
+const PREVIOUS_HOSTS: Fields = Fields::of("PreviousHostsPredicate", &[]);
+const HEDGE: Fields =
+    Fields::of("HedgePolicy", &["initial_requests", "additional_request_chance", "hedge_on_per_try_timeout"]);
+
+/// Reads a `RetryPolicy`.
+pub(super) fn retry_policy(at: &At<'_>) -> Result<RetrySpec> {
+    let msg = at.message(&RETRY)?;
+    if let Some(block) = msg.get("nexthop") {
+        crate::block::retry_block(&block)?;
+    }
+    let default = RetrySpec::default();
+    let mut previous_hosts = false;
+    if let Some(list) = msg.get("retry_host_predicate") {
+        for item in list.items()? {
+            predicate(&item)?;
+            previous_hosts = true;
+        }
+    }
+    Ok(RetrySpec {
+        on: msg.or("retry_on", RetryOn::default(), retry_on)?,
+        num_retries: msg.or("num_retries", default.num_retries, |n| n.u32())?,
+        per_try_timeout: msg.or("per_try_timeout", Duration::ZERO, |d| d.millis())?,
+        per_try_idle_timeout: msg.or("per_try_idle_timeout", Duration::ZERO, |d| d.millis())?,
+        back_off: msg.or("retry_back_off", default.back_off, back_off)?,
+        retriable_status_codes: msg.each("retriable_status_codes", |item| item.u32())?,
+        retriable_headers: header_matches(&msg, "retriable_headers")?,
+        retriable_request_headers: header_matches(&msg, "retriable_request_headers")?,
+        previous_hosts,
+        host_selection_retry_max_attempts: msg.or(
+            "host_selection_retry_max_attempts",
+            default.host_selection_retry_max_attempts,
+            attempts,
+        )?,
+    })
+}
+
+/// The conditions of a comma list. Envoy ignores words it does not know.
+fn retry_on(at: &At<'_>) -> Result<RetryOn> {
+    let text = at.text()?;
+    let (on, known) = RetryOn::parse(&text);
+    if !known && !text.is_empty() {
+        at.note(
+            What::NotUsed,
+            format!("{text:?} holds words that are no retry conditions; they are ignored"),
+        );
+    }
+    Ok(on)
+}
+
+/// Envoy accepts a negative number, and every retry then fails without a host.
+fn attempts(at: &At<'_>) -> Result<u32> {
+    match at.i64()? {
+        number @ 0.. => Ok(u32::try_from(number).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)),
+        _ => Err(at.expected("a whole number that is not negative")),
+    }
+}
+
+fn predicate(at: &At<'_>) -> Result<()> {
+    at.extension(|name, type_name, config| {
+        let known = type_name.strip_prefix("envoy.extensions.retry.host.");
+        match (known, config) {
+            (Some("previous_hosts.v3.PreviousHostsPredicate"), Some(config)) => {
+                config.message(&PREVIOUS_HOSTS).map(|_| ())
+            }
+            (Some("omit_canary_hosts.v3.OmitCanaryHostsPredicate"), Some(config)) => {
+                Err(config.unavailable("the host predicate omit_canary_hosts"))
+            }
+            (Some("omit_host_metadata.v3.OmitHostMetadataConfig"), Some(config)) => {
+                Err(config.unavailable("the host predicate omit_host_metadata"))
+            }
+            (_, Some(_)) => Err(at.fail(format!("there is no host predicate of type {type_name}"))),
+            (_, None) => Err(at.fail(format!("the host predicate {name:?} needs its `typed_config`"))),
+        }
+    })
+}
+
+fn back_off(at: &At<'_>) -> Result<BackOffSpec> {
+    let msg = at.message(&BACK_OFF)?;
+    let millis = |at: &At<'_>| {
+        let duration = at.positive_millis()?;
+        Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    };
+    let base_ms = millis(&msg.need("base_interval")?)?;
+    let max_ms = msg.or("max_interval", base_ms.saturating_mul(10), millis)?;
+    match msg.get("max_interval").filter(|_| max_ms < base_ms) {
+        Some(at) => Err(at.expected(&format!("at least base_interval ({base_ms} ms)"))),
+        None => Ok(BackOffSpec { base_ms, max_ms }),
+    }
+}
+
+/// Reads a `HedgePolicy`, which may not hedge.
+pub(super) fn hedge_policy(at: &At<'_>) -> Result<()> {
+    let msg = at.message(&HEDGE)?;
+    // Envoy reads these two and never acts on them.
+    msg.map("initial_requests", |n| n.u32_in(1, u32::MAX))?;
+    msg.map("additional_request_chance", super::route::fraction)?;
+    match msg.get("hedge_on_per_try_timeout") {
+        Some(flag) if flag.bool()? => Err(flag.unavailable("hedging")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,137 @@
+//! From sources to specs.
+
+use crate::batch::Batch;
+use crate::dialect::{Dialect, Shape, recognise};
+use crate::envoy::{self, Names, Rules, assignment};
+use crate::error::{ConfigError, Fault, Result};
+use crate::front::{self, Place};
+use crate::read::{At, Doc, Fields, Sink};
+use crate::report::{LoadReport, What};
+use crate::short;
+use nexthop_engine::spec::{Endpoints, Specs};
+use std::cell::RefCell;
+
+/// One text to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Its name in messages, usually a path.
+    pub name: &'a str,
+    /// YAML or JSON, one document or a stream.
+    pub text: &'a [u8],
+    /// What it holds; [`Dialect::Auto`] decides by keys.
+    pub dialect: Dialect,
+}
+
+/// What sources gave together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Loaded {
+    /// Ready for an engine.
+    pub specs: Specs,
+    /// Fields that were accepted and do nothing.
+    pub report: LoadReport,
+}
+
+/// A bare assignment is for clusters that live elsewhere: names are legal, an address counts once.
+const BARE: Rules = Rules { names: Names::Allowed, distinct: true };
+
+const RESOURCES: Fields = Fields::of("DiscoveryResponse", &["resources"]).not_used(&[
+    "version_info",
+    "type_url",
+    "nonce",
+    "control_plane",
+]);
+
+/// Reads sources into one set of specs. Any fault refuses all of them.
+///
+/// # Errors
+/// The first fault, with its place.
+#[allow(clippy::result_large_err, reason = "load errors are rare and their fields are public")]
+pub fn load(sources: &[Source<'_>]) -> std::result::Result<Loaded, ConfigError> {
+    load_all(sources).map_err(|error| *error)
+}
+
+fn load_all(sources: &[Source<'_>]) -> Result<Loaded> {
+    let sink = RefCell::new(Sink::default());
+    let mut batch = Batch::default();
+    for source in sources {
+        let doc = Doc { file: source.name, sink: &sink };
+        for node in documents(source)? {
+            document(&At::root(&node, &doc), source.dialect, &mut batch)?;
+        }
+    }
+    batch.finish(sink.into_inner())
+}
+
+/// Reads a source that holds one bare `ClusterLoadAssignment`: its cluster's name and the hosts.
+///
+/// # Errors
+/// The first fault, with its place.
+#[allow(clippy::result_large_err, reason = "load errors are rare and their fields are public")]
+pub fn load_assignment(source: &Source<'_>) -> std::result::Result<(String, Endpoints), ConfigError> {
+    let sink = RefCell::new(Sink::default());
+    let doc = Doc { file: source.name, sink: &sink };
+    let read = || {
+        let nodes = documents(source)?;
+        if let [_, second, ..] = nodes.as_slice() {
+            return Err(
+                At::root(second, &doc).fail("expected one ClusterLoadAssignment, found a second document")
+            );
+        }
+        let at = At::root(&nodes[0], &doc);
+        let at = if at.raw("@type").is_some() { at.as_typed() } else { at };
+        assignment(&at, BARE)
+    };
+    read().map_err(|error| *error)
+}
+
+/// The documents of a source, at least one.
+fn documents<'s>(source: &Source<'s>) -> Result<Vec<front::Node<'s>>> {
+    let nodes = front::parse(source.text).map_err(|fault| fault.in_file(source.name))?;
+    if nodes.is_empty() {
+        let fault = Fault::new(Place::new(1, 1), "the document is empty".into());
+        return Err(fault.in_file(source.name));
+    }
+    Ok(nodes)
+}
+
+fn document(at: &At<'_>, dialect: Dialect, batch: &mut Batch) -> Result<()> {
+    let shape = recognise(at, dialect)?;
+    let at = &if at.raw("@type").is_some() { at.as_typed() } else { *at };
+    match shape {
+        Shape::Bootstrap => envoy::bootstrap(at, batch),
+        Shape::Cluster => {
+            let (spec, waits) = envoy::cluster(at)?;
+            batch.add_cluster(at, spec, waits)
+        }
+        Shape::RouteConfiguration => {
+            batch.add_table(envoy::route_configuration(at)?);
+            Ok(())
+        }
+        Shape::Assignment => {
+            let (name, endpoints) = assignment(at, BARE)?;
+            batch.add_assignment(at, name, endpoints);
+            Ok(())
+        }
+        Shape::Listener => envoy::listener(at, batch),
+        Shape::Resources => {
+            at.message(&RESOURCES)?.each("resources", |item| nested(&item, dialect, batch))?;
+            Ok(())
+        }
+        Shape::Short => short::document(at, batch),
+        Shape::List => {
+            let mut items = at.items()?.peekable();
+            if items.peek().is_none() {
+                at.note(What::NotUsed, "an empty list");
+            }
+            items.try_for_each(|item| nested(&item, dialect, batch))
+        }
+    }
+}
+
+/// An item of a list of documents, which is none itself.
+fn nested(at: &At<'_>, dialect: Dialect, batch: &mut Batch) -> Result<()> {
+    if at.is_list() {
+        return Err(at.expected("a document"));
+    }
+    document(at, dialect, batch)
+}

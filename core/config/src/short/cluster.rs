@@ -1,0 +1,112 @@
+//! One cluster of the short form.
+
+use super::hosts::hosts;
+use super::settings::{hash, limits, outlier, retry};
+use crate::block::cluster_block;
+use crate::envoy::{PolicyMessage, check_sums, is_cluster_field, panic_percent};
+use crate::error::Result;
+use crate::read::{At, Fields};
+use nexthop_engine::spec::{ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, PolicySpec};
+
+const CLUSTER: Fields = Fields::of(
+    "a cluster of the short form",
+    &["hosts", "composite", "policy", "hash", "retry", "timeout", "limits", "outlier", "panic", "nexthop"],
+)
+.refused(&["aggregate"])
+.one_of(&[&["hosts", "composite", "aggregate"]]);
+
+/// Policies by the names people write.
+const POLICIES: &[(&str, PolicyMessage)] = &[
+    ("round_robin", PolicyMessage::RoundRobin),
+    ("least_request", PolicyMessage::LeastRequest),
+    ("random", PolicyMessage::Random),
+    ("ring_hash", PolicyMessage::RingHash),
+    ("maglev", PolicyMessage::Maglev),
+];
+const LATER_POLICIES: &[&str] =
+    &["peak_ewma", "rendezvous_hash", "weighted_random", "deterministic_aperture"];
+
+/// Reads the cluster `name`.
+pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
+    if name.is_empty() {
+        return Err(at.fail("a cluster needs a name that is not empty"));
+    }
+    for entry in at.node.entries().unwrap_or_default() {
+        if entry.key != "nexthop" && is_cluster_field(&entry.key) {
+            let text = format!(
+                "`{}` belongs to Envoy's form, this cluster stands in the short form's mapping; one cluster has one style (Envoy clusters stand in a list)",
+                entry.key
+            );
+            return Err(at.key(&entry.key, &entry.value).fail(text));
+        }
+    }
+    if let Some(aggregate) = at.raw("aggregate").filter(|aggregate| !aggregate.node.is_null()) {
+        return Err(aggregate.unavailable("an aggregate cluster"));
+    }
+    let msg = at.message(&CLUSTER)?;
+    let mut spec = ClusterSpec { name: name.to_owned(), ..ClusterSpec::default() };
+    if let Some(subs) = msg.get("composite") {
+        let names = msg.each("composite", |item| item.filled())?;
+        if names.is_empty() {
+            return Err(subs.fail("a composite cluster needs at least one cluster"));
+        }
+        if let Some(wrong) = msg.get("policy").or_else(|| msg.get("panic")) {
+            return Err(wrong.fail("a composite cluster chooses among clusters; set this on them"));
+        }
+        spec.kind = ClusterKind::Composite(names);
+        spec.policy = PolicySpec::ClusterProvided;
+    } else {
+        let list = msg.get("hosts").ok_or_else(|| at.fail("a cluster needs `hosts` or `composite`"))?;
+        spec.policy = msg.or("policy", PolicySpec::default(), policy)?;
+        spec.endpoints = hosts(&list)?;
+        check_sums(&list.seen(), &spec.policy, &spec.endpoints)?;
+    }
+    spec.hash_policy = msg.or("hash", Vec::new(), hash)?;
+    spec.retry = msg.map("retry", retry)?;
+    spec.breakers.thresholds[0] = msg.or("limits", spec.breakers.thresholds[0].clone(), limits)?;
+    spec.outlier = msg.map("outlier", outlier)?;
+    spec.panic_threshold = msg.or("panic", spec.panic_threshold, |p| {
+        let value = p.f64()?;
+        match (0.0..=100.0).contains(&value) {
+            true => Ok(panic_percent(value)),
+            false => Err(p.expected("a percentage from 0 to 100")),
+        }
+    })?;
+    spec.connections = match msg.get("nexthop") {
+        Some(block) => cluster_block(&block)?,
+        None => None,
+    };
+    // The conditions act from the cluster; time-outs of a try are read from the route's policy alone, so the same
+    // policy stands in both places.
+    let forward = ForwardSpec {
+        cluster: ClusterSource::Name(name.to_owned()),
+        retry: spec.retry.clone(),
+        hash_policy: spec.hash_policy.clone(),
+        ..ForwardSpec::default()
+    };
+    let timeout = msg.or("timeout", forward.timeout, |d| d.millis())?;
+    spec.defaults = Some(ForwardSpec { timeout, ..forward });
+    Ok(spec)
+}
+
+/// A name, or a mapping from one name to the fields of its Envoy message.
+fn policy(at: &At<'_>) -> Result<PolicySpec> {
+    let find = |at: &At<'_>, name: &str| {
+        if LATER_POLICIES.contains(&name) {
+            return Err(at.unavailable(&format!("the policy {name}")));
+        }
+        let known = POLICIES.iter().find(|(known, _)| *known == name);
+        known
+            .map(|&(_, message)| message)
+            .ok_or_else(|| at.unknown_name("policy", name, POLICIES.iter().map(|(known, _)| *known)))
+    };
+    if !at.is_map() {
+        let empty = crate::front::Node { kind: crate::front::Kind::Null, place: at.node.place };
+        let message = find(at, &at.text()?)?;
+        return message.read(&at.key("", &empty));
+    }
+    match at.entries()?.as_slice() {
+        [(entry, fields)] => find(fields, &entry.key)?.read(fields),
+        _ => Err(at.fail("expected one policy, such as `ring_hash: {minimum_ring_size: 1024}`")),
+    }
+}

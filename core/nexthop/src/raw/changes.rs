@@ -1,0 +1,193 @@
+//! Hosts from code: changes become a whole new list of endpoints, which the engine applies as an EDS update.
+
+use super::error::Error;
+use super::registry::Engine;
+use super::types::{HostChange, host_fields, host_op};
+use nexthop_config::{Dialect, Source};
+use nexthop_engine::Misuse;
+use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, Metadata};
+
+/// Applies a batch to one cluster: whole, or not at all.
+pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) -> Result<u64, Error> {
+    let missing = || {
+        let known = engine.core.target_names();
+        Error::misuse(Misuse::NotFound, format!("no cluster {cluster:?} with hosts{}", nearest(cluster, &known)))
+    };
+    if let [HostChange { op: host_op::ENDPOINTS, metadata, .. }] = changes {
+        let source = Source { name: "<endpoints>", text: metadata.as_bytes(), dialect: Dialect::Auto };
+        let (_, endpoints) =
+            nexthop_config::load_assignment(&source).map_err(|error| Error::Config(Box::new(error)))?;
+        return engine.core.set_endpoints(cluster, &endpoints).ok_or_else(missing);
+    }
+    let mut endpoints = engine.core.endpoints(cluster).ok_or_else(missing)?;
+    if changes.iter().any(|change| change.op == host_op::SET) {
+        if changes.iter().any(|change| change.op != host_op::SET) {
+            return Err(invalid("SET changes stand alone: they replace the whole list"));
+        }
+        endpoints.localities.clear();
+    }
+    for (at, change) in changes.iter().enumerate() {
+        one(&mut endpoints, change)
+            .map_err(|reason| invalid(&format!("change {at} ({:?}): {reason}", change.address)))?;
+    }
+    engine.core.set_endpoints(cluster, &endpoints).ok_or_else(missing)
+}
+
+fn one(endpoints: &mut Endpoints, change: &HostChange<'_>) -> Result<(), String> {
+    let port = port_of(change.address)?;
+    match change.op {
+        host_op::SET => insert(endpoints, build(change, port)?, change),
+        host_op::ADD => {
+            take(endpoints, change.address);
+            insert(endpoints, build(change, port)?, change)
+        }
+        host_op::REMOVE => match take(endpoints, change.address) {
+            Some(_) => Ok(()),
+            None => Err("no such host to remove".into()),
+        },
+        host_op::CHANGE => {
+            let Some((mut spec, locality, priority)) = take(endpoints, change.address) else {
+                return Err("no such host to change".into());
+            };
+            let given = |field: u32| change.fields & field != 0;
+            if given(host_fields::WEIGHT) {
+                spec.weight = weight(change)?;
+            }
+            if given(host_fields::HEALTH) {
+                spec.health = health(change.health)?;
+            }
+            if given(host_fields::METADATA) {
+                spec.metadata = metadata(change.metadata)?;
+            }
+            if given(host_fields::HOSTNAME) {
+                spec.hostname = change.hostname.to_owned();
+            }
+            let mut at = HostChange {
+                priority: if given(host_fields::PRIORITY) { change.priority } else { priority },
+                region: &locality.region,
+                zone: &locality.zone,
+                sub_zone: &locality.sub_zone,
+                ..HostChange::default()
+            };
+            if given(host_fields::LOCALITY) {
+                (at.region, at.zone, at.sub_zone) = (change.region, change.zone, change.sub_zone);
+            }
+            insert(endpoints, spec, &at)
+        }
+        host_op::ENDPOINTS => Err("endpoints of a whole assignment stand alone in their call".into()),
+        op => Err(format!("unknown operation {op}; use 0 set, 1 add, 2 remove, 3 change or 4 endpoints")),
+    }
+}
+
+fn build(change: &HostChange<'_>, port: u16) -> Result<EndpointSpec, String> {
+    Ok(EndpointSpec {
+        address: change.address.to_owned(),
+        port,
+        hostname: change.hostname.to_owned(),
+        weight: weight(change)?,
+        health: health(change.health)?,
+        metadata: metadata(change.metadata)?,
+    })
+}
+
+fn weight(change: &HostChange<'_>) -> Result<u32, String> {
+    Ok(change.weight.max(1))
+}
+
+fn health(number: u8) -> Result<HealthStatus, String> {
+    Ok(match number {
+        0 => HealthStatus::Unknown,
+        1 => HealthStatus::Healthy,
+        2 => HealthStatus::Unhealthy,
+        3 => HealthStatus::Draining,
+        4 => HealthStatus::Timeout,
+        5 => HealthStatus::Degraded,
+        _ => return Err(format!("health is {number}; EDS has 0 UNKNOWN to 5 DEGRADED")),
+    })
+}
+
+fn metadata(text: &str) -> Result<Metadata, String> {
+    let mut metadata = Metadata::default();
+    if !text.is_empty() {
+        let values = nexthop_config::parse_metadata_json(text).map_err(|reason| format!("metadata: {reason}"))?;
+        metadata.0.insert("envoy.lb".into(), values);
+    }
+    Ok(metadata)
+}
+
+/// Takes a host out; its empty locality stays for the order of the rest.
+fn take(endpoints: &mut Endpoints, address: &str) -> Option<(EndpointSpec, Locality, u32)> {
+    for group in &mut endpoints.localities {
+        if let Some(at) = group.endpoints.iter().position(|spec| spec.address == address) {
+            return Some((group.endpoints.remove(at), group.locality.clone().unwrap_or_default(), group.priority));
+        }
+    }
+    None
+}
+
+fn insert(endpoints: &mut Endpoints, spec: EndpointSpec, at: &HostChange<'_>) -> Result<(), String> {
+    if at.priority > 128 {
+        return Err(format!("priority is {}; 0 to 128 are possible", at.priority));
+    }
+    let locality =
+        Locality { region: at.region.to_owned(), zone: at.zone.to_owned(), sub_zone: at.sub_zone.to_owned() };
+    let last = endpoints
+        .localities
+        .iter_mut()
+        .rev()
+        .find(|group| group.priority == at.priority && group.locality.as_ref() == Some(&locality));
+    match last {
+        Some(group) => group.endpoints.push(spec),
+        None => endpoints.localities.push(LocalityEndpoints {
+            locality: Some(locality),
+            priority: at.priority,
+            weight: None,
+            endpoints: vec![spec],
+        }),
+    }
+    Ok(())
+}
+
+/// The port of `ip:port`, `[v6]:port` or `name:port`.
+fn port_of(address: &str) -> Result<u16, String> {
+    let wrong = || "an address is ip:port, [v6]:port or name:port".to_owned();
+    let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    if host.is_empty() || (host.contains(':') && !bracketed) {
+        return Err(wrong());
+    }
+    port.parse().map_err(|_| format!("the port {port:?} is not a number up to 65535"))
+}
+
+fn invalid(sentence: &str) -> Error {
+    Error::misuse(Misuse::Invalid, sentence)
+}
+
+/// `; did you mean "x"?` for the nearest known name.
+pub(super) fn nearest(name: &str, known: &[String]) -> String {
+    let best = known
+        .iter()
+        .filter(|other| !other.starts_with("route:"))
+        .map(|other| (distance(name, other), other))
+        .min();
+    match best {
+        Some((far, other)) if far <= name.chars().count().div_ceil(2) => format!("; did you mean {other:?}?"),
+        _ => String::new(),
+    }
+}
+
+/// Edits from one text to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let next = (corner + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
+            corner = row[j + 1];
+            row[j + 1] = next;
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,231 @@
+//! The calls of every attempt: one look-up of the thread's seat, one of the request, no allocation.
+
+use super::local::{Local, Seat};
+use super::registry::{Engine, index_of};
+use nexthop_engine::engine::{Core, Report, Stateless, UNKNOWN_TARGET};
+use nexthop_engine::ids::engine_of;
+use nexthop_engine::outcome::{Decision, Head, Misuse, Outcome, Ready, Verdict, action, bits, kind};
+use nexthop_engine::worker::Worker;
+use nexthop_engine::Time;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// `target` of a head or pick: a name that no document has. Answers REFUSED(no_cluster).
+pub const NO_SUCH_TARGET: u32 = UNKNOWN_TARGET;
+
+/// Runs `f` with the worker; a bug inside costs the request only.
+#[inline]
+fn guarded<R>(
+    local: &mut Local,
+    index: u32,
+    id: u64,
+    now: u64,
+    f: impl FnOnce(&Core, &mut Worker, Time) -> Result<R, Misuse>,
+) -> Result<R, Misuse> {
+    let seat = local.seat(index)?;
+    let at = seat.engine.at(now);
+    match catch_unwind(AssertUnwindSafe(|| seat.run(|core, worker| f(core, worker, at)))) {
+        Ok(result) => result,
+        Err(_) => {
+            contain(seat, id, at);
+            Err(Misuse::Panic)
+        }
+    }
+}
+
+#[cold]
+fn contain(seat: &mut Seat, id: u64, at: Time) {
+    seat.engine.panics.fetch_add(1, Relaxed);
+    seat.engine.core.push_event("{\"type\":\"nexthop.panic\"}".into());
+    if id != 0 {
+        let _ = catch_unwind(AssertUnwindSafe(|| seat.run(|core, worker| core.abandon(worker, id, at))));
+    }
+}
+
+/// Index of the engine that gave out an id.
+#[inline]
+fn engine_index(id: u64) -> Result<u32, Misuse> {
+    match engine_of(id) {
+        0 => Err(Misuse::Invalid),
+        index => Ok(index),
+    }
+}
+
+/// Whether the seat's engine is the one meant.
+#[inline]
+fn seated(local: &mut Local, engine: u64) -> Result<u32, Misuse> {
+    if engine == 0 {
+        return Err(Misuse::Invalid);
+    }
+    let index = index_of(engine);
+    if local.seat(index)?.engine.id != engine {
+        return Err(Misuse::Closed);
+    }
+    Ok(index)
+}
+
+#[inline]
+fn after(engine: &Engine, signals: u16) {
+    if signals & bits::WAKE != 0 {
+        engine.waiters.wake();
+    }
+}
+
+/// A stateless attempt: `number` is its attempt number, `key` replaces the hash policies.
+#[inline]
+pub fn pick(
+    local: &mut Local,
+    engine: u64,
+    target: u32,
+    number: u32,
+    key: Option<&[u8]>,
+    now: u64,
+    out: &mut Decision,
+) -> Result<(), Misuse> {
+    if target == 0 {
+        return Err(Misuse::Invalid);
+    }
+    let index = seated(local, engine)?;
+    let head = Head { target, number, key, ..Head::default() };
+    guarded(local, index, 0, now, |core, worker, at| {
+        core.begin(worker, &head, Some(Stateless { number }), at, out)
+    })
+}
+
+/// A new request and its first choice. With `head.number` set it is a stateless pick with a whole head.
+#[inline]
+pub fn begin(
+    local: &mut Local,
+    engine: u64,
+    head: &Head<'_>,
+    now: u64,
+    out: &mut Decision,
+) -> Result<(), Misuse> {
+    let index = seated(local, engine)?;
+    let stateless = (head.number != 0).then_some(Stateless { number: head.number });
+    guarded(local, index, 0, now, |core, worker, at| core.begin(worker, head, stateless, at, out))
+}
+
+/// The next attempt, or: is it my turn?
+#[inline]
+pub fn choose(local: &mut Local, request: u64, now: u64, out: &mut Decision) -> Result<(), Misuse> {
+    let index = engine_index(request)?;
+    guarded(local, index, request, now, |core, worker, at| core.choose(worker, request, at, out))?;
+    after(&local.seat(index)?.engine, out.bits);
+    Ok(())
+}
+
+#[inline]
+fn answered(
+    local: &mut Local,
+    id: u64,
+    now: u64,
+    f: impl FnOnce(&Core, &mut Worker, Time) -> Verdict,
+) -> Verdict {
+    let index = match engine_index(id) {
+        Ok(index) => index,
+        Err(misuse) => return misuse.into(),
+    };
+    match guarded(local, index, id, now, |core, worker, at| Ok(f(core, worker, at))) {
+        Ok(verdict) => {
+            if u16::from(verdict.bits) & bits::WAKE != 0
+                && let Ok(seat) = local.seat(index)
+            {
+                seat.engine.waiters.wake();
+            }
+            verdict
+        }
+        Err(misuse) => misuse.into(),
+    }
+}
+
+/// Response headers are there: retry or forward?
+pub fn headers(local: &mut Local, attempt: u64, outcome: &Outcome<'_>, now: u64) -> Verdict {
+    answered(local, attempt, now, |core, worker, at| {
+        core.report(worker, attempt, outcome, Report::Headers, at)
+    })
+}
+
+/// The whole report: headers and end at once, or a failure.
+#[inline]
+pub fn complete(local: &mut Local, attempt: u64, outcome: &Outcome<'_>, now: u64) -> Verdict {
+    answered(local, attempt, now, |core, worker, at| core.report(worker, attempt, outcome, Report::Whole, at))
+}
+
+/// [`complete`] with nothing but a status.
+#[inline]
+pub fn complete_status(local: &mut Local, attempt: u64, status: u32, now: u64) -> Verdict {
+    let Ok(status) = u16::try_from(status) else { return Misuse::Invalid.into() };
+    complete(local, attempt, &Outcome::status(status), now)
+}
+
+/// [`complete`], and when a retry is due at once, the next choice in the same call (`next.kind` is 0 otherwise).
+pub fn complete_next(
+    local: &mut Local,
+    attempt: u64,
+    outcome: &Outcome<'_>,
+    now: u64,
+    next: &mut Decision,
+) -> Verdict {
+    *next = Decision { struct_size: next.struct_size, ..Decision::default() };
+    let verdict = complete(local, attempt, outcome, now);
+    if verdict.code == 0 && verdict.action == action::RETRY && verdict.after_ms == 0 {
+        let request = nexthop_engine::ids::request_of(attempt);
+        if choose(local, request, now, next).is_err() {
+            next.kind = 0;
+        }
+    }
+    debug_assert!(next.kind <= kind::REFUSED);
+    verdict
+}
+
+/// The attempt failed, see [`failure`](nexthop_engine::outcome::failure). In ANSWERED: the body broke.
+pub fn fail(local: &mut Local, attempt: u64, failure: u32, now: u64) -> Verdict {
+    let Ok(failure) = u8::try_from(failure) else { return Misuse::Invalid.into() };
+    fail_with(local, attempt, &Outcome::failed(failure), now)
+}
+
+/// [`fail`] with all that is known (`outcome.failure` must be set).
+pub fn fail_with(local: &mut Local, attempt: u64, outcome: &Outcome<'_>, now: u64) -> Verdict {
+    answered(local, attempt, now, |core, worker, at| core.report(worker, attempt, outcome, Report::Fail, at))
+}
+
+/// The stream of an answered attempt is over; `None` = cleanly.
+pub fn end(local: &mut Local, attempt: u64, outcome: Option<&Outcome<'_>>, now: u64) -> Verdict {
+    let clean = Outcome::default();
+    let outcome = outcome.unwrap_or(&clean);
+    answered(local, attempt, now, |core, worker, at| core.end(worker, attempt, outcome, at))
+}
+
+/// Drops an attempt: no outlier report, no retry. Harmless when it has ended.
+pub fn cancel(local: &mut Local, attempt: u64, now: u64) -> Verdict {
+    released(answered(local, attempt, now, |core, worker, at| core.cancel(worker, attempt, at)))
+}
+
+/// Ends a request from outside, see [`finish`](mod@nexthop_engine::outcome::finish). Harmless when it is done.
+pub fn finish(local: &mut Local, request: u64, reason: u32, now: u64) -> Verdict {
+    if !(1..=5).contains(&reason) {
+        return Misuse::Invalid.into();
+    }
+    released(answered(local, request, now, |core, worker, at| core.finish(worker, request, reason, at)))
+}
+
+/// Releases are idempotent, also once the engine is gone.
+fn released(verdict: Verdict) -> Verdict {
+    if verdict.code == Misuse::Closed as i8 { Verdict::default() } else { verdict }
+}
+
+/// A fact about a request or attempt, see [`note`](mod@nexthop_engine::outcome::note). Returns bits.
+pub fn note(local: &mut Local, id: u64, what: u32, now: u64) -> Result<u16, Misuse> {
+    let index = engine_index(id)?;
+    let signals = guarded(local, index, id, now, |core, worker, at| core.note(worker, id, what, at))?;
+    after(&local.seat(index)?.engine, signals);
+    Ok(signals)
+}
+
+/// Requests whose wait is over, each handed out once. Returns how many were written; fewer than `out` holds =
+/// no more.
+pub fn poll_ready(local: &mut Local, engine: u64, out: &mut [Ready]) -> Result<usize, Misuse> {
+    let index = seated(local, engine)?;
+    Ok(local.seat(index)?.engine.core.take_ready(out))
+}

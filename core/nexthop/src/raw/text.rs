@@ -1,0 +1,155 @@
+//! Numbers and lists as text.
+
+use super::error::Error;
+use super::registry::Engine;
+use nexthop_engine::hosts::Health;
+use nexthop_engine::spec::Value;
+use nexthop_engine::{HostState, Misuse, Stat};
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// One text, see `raw::text`.
+pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Error> {
+    match what {
+        1 => Ok(stats(engine)),
+        2 => Ok(prometheus(engine)),
+        4 => Ok(engine.report.lock().to_json().to_string()),
+        9 => {
+            let id = arg.parse().map_err(|_| {
+                Error::misuse(Misuse::Invalid, format!("{arg:?} is not the id of an attempt in decimal"))
+            })?;
+            let line = engine.core.explain(id).map_err(Error::from)?;
+            Ok(json!({ "line": line }).to_string())
+        }
+        10 => Ok(Json::Array(engine.core.host_states(arg).iter().map(host).collect()).to_string()),
+        11 => {
+            let states = engine.core.host_states("");
+            let found = states.iter().find(|state| state.info.address == arg);
+            found.map(|state| host(state).to_string()).ok_or_else(|| {
+                Error::misuse(Misuse::NotFound, format!("no host has the address {arg:?}"))
+            })
+        }
+        _ => Err(Error::misuse(
+            Misuse::NotFound,
+            format!("there is no text {what}; there are 1, 2, 4, 9, 10 and 11"),
+        )),
+    }
+}
+
+/// A JSON object: name to number.
+fn stats(engine: &Engine) -> String {
+    let mut all = Map::new();
+    engine.core.stats(&mut |name, stat| {
+        let (Stat::Counter(value) | Stat::Gauge(value)) = stat;
+        all.insert(name.to_owned(), value.into());
+    });
+    all.insert("nexthop.panics".into(), engine.panics.load(Relaxed).into());
+    all.insert("nexthop.live_requests".into(), engine.core.live_requests().into());
+    Json::Object(all).to_string()
+}
+
+/// Prometheus text exposition as Envoy writes it: `envoy_cluster_<leaf>{envoy_cluster_name="..."}`.
+fn prometheus(engine: &Engine) -> String {
+    let mut families: BTreeMap<String, (bool, Vec<(String, u64)>)> = BTreeMap::new();
+    engine.core.stats(&mut |name, stat| {
+        let Some((cluster, leaf)) = split(name) else { return };
+        let (counter, value) = match stat {
+            Stat::Counter(value) => (true, value),
+            Stat::Gauge(value) => (false, value),
+        };
+        let family = format!("envoy_cluster_{}", leaf.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+        families.entry(family).or_insert((counter, Vec::new())).1.push((cluster.to_owned(), value));
+    });
+    let mut text = String::new();
+    for (family, (counter, samples)) in families {
+        let _ = writeln!(text, "# TYPE {family} {}", if counter { "counter" } else { "gauge" });
+        for (cluster, value) in samples {
+            let label = cluster.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = writeln!(text, "{family}{{envoy_cluster_name=\"{label}\"}} {value}");
+        }
+    }
+    let _ = writeln!(text, "# TYPE nexthop_panics counter\nnexthop_panics {}", engine.panics.load(Relaxed));
+    text
+}
+
+/// `cluster.NAME.LEAF`; names may hold dots, leaves begin with one of Envoy's words.
+fn split(name: &str) -> Option<(&str, &str)> {
+    const WORDS: [&str; 9] = [
+        ".upstream_",
+        ".retry.",
+        ".retry_or_",
+        ".lb_",
+        ".membership_",
+        ".outlier_detection.",
+        ".circuit_breakers.",
+        ".nexthop.",
+        ".ring_hash_lb.",
+    ];
+    let rest = name.strip_prefix("cluster.")?;
+    let at = WORDS.iter().filter_map(|word| rest.rfind(word)).min()?;
+    Some((&rest[..at], &rest[at + 1..]))
+}
+
+fn host(state: &HostState) -> Json {
+    let info = &state.info;
+    json!({
+        "address": info.address,
+        "hostname": info.hostname,
+        "cluster": &*info.cluster,
+        "weight": info.weight,
+        "priority": info.priority,
+        "region": info.locality.region,
+        "zone": info.locality.zone,
+        "sub_zone": info.locality.sub_zone,
+        "metadata": metadata(info),
+        "health": match state.health() {
+            Health::Healthy => "healthy",
+            Health::Degraded => "degraded",
+            Health::Unhealthy => "unhealthy",
+        },
+        "health_flags": state.health_flags(),
+        "rq_active": state.active,
+        "rq_success": state.rq_success,
+        "rq_error": state.rq_error,
+        "rq_timeout": state.rq_timeout,
+    })
+}
+
+/// All metadata namespaces of a host.
+fn metadata(info: &nexthop_engine::hosts::HostInfo) -> Json {
+    let namespaces = info.metadata.0.iter().map(|(namespace, values)| {
+        let fields = values.iter().map(|(key, value)| (key.clone(), to_json(value))).collect();
+        (namespace.clone(), Json::Object(fields))
+    });
+    Json::Object(namespaces.collect())
+}
+
+/// The `envoy.lb` metadata of a host as a JSON object; `{}` for none.
+pub fn metadata_json(info: &nexthop_engine::hosts::HostInfo) -> String {
+    match info.metadata.0.get("envoy.lb") {
+        None => "{}".into(),
+        Some(values) => {
+            let fields = values.iter().map(|(key, value)| (key.clone(), to_json(value))).collect();
+            Json::Object(fields).to_string()
+        }
+    }
+}
+
+fn to_json(value: &Value) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(number) => {
+            let whole = *number as i64;
+            // Whole numbers read as such: 80, not 80.0.
+            if whole as f64 == *number { whole.into() } else { (*number).into() }
+        }
+        Value::String(text) => text.as_str().into(),
+        Value::List(list) => Json::Array(list.iter().map(to_json).collect()),
+        Value::Struct(fields) => {
+            Json::Object(fields.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
+        }
+    }
+}

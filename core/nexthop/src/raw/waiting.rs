@@ -1,0 +1,74 @@
+//! Threads that block until their request's turn comes.
+
+use super::error::Error;
+use super::registry;
+use nexthop_engine::engine::WaitsFor;
+use nexthop_engine::Misuse;
+use nexthop_engine::ids::engine_of;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// The longest a waiter sleeps before it looks again: a lost wake-up costs a second.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The blocked threads of an engine. They share one condition: waiters are few, and each looks for itself.
+#[derive(Default)]
+pub(super) struct Waiters {
+    lock: Mutex<()>,
+    condition: Condvar,
+    blocked: AtomicU32,
+}
+
+impl Waiters {
+    /// Somebody's wait may be over.
+    #[inline]
+    pub(super) fn wake(&self) {
+        if self.blocked.load(Relaxed) != 0 {
+            self.wake_all();
+        }
+    }
+
+    #[cold]
+    pub(super) fn wake_all(&self) {
+        let _held = self.lock.lock();
+        self.condition.notify_all();
+    }
+
+    /// Nobody of this process is blocked here (after a fork).
+    pub(super) fn forget(&self) {
+        self.blocked.store(0, Relaxed);
+    }
+}
+
+/// Blocks this thread until asking `choose` again makes sense, at most `max_ns` and at most a second.
+/// A request that is being waited for here is not listed by `poll_ready`.
+pub fn wait_for(request: u64, max_ns: u64) -> Result<(), Error> {
+    let engine = registry::at_index(engine_of(request))
+        .ok_or_else(|| Error::misuse(Misuse::Closed, "the engine of this request was closed"))?;
+    if request == 0 {
+        return Err(Error::misuse(Misuse::Invalid, "the request handle is zero"));
+    }
+    let until = Instant::now() + Duration::from_nanos(max_ns).min(LONGEST);
+    let waiters = &engine.waiters;
+    waiters.blocked.fetch_add(1, AcqRel);
+    let mut held = waiters.lock.lock();
+    loop {
+        match engine.core.waits_for(request) {
+            WaitsFor::Nothing => break,
+            // Over by time alone; a notification may be a manual clock that moved.
+            WaitsFor::Time => {
+                waiters.condition.wait_until(&mut held, until);
+                break;
+            }
+            WaitsFor::Turn => {
+                if engine.is_closed() || waiters.condition.wait_until(&mut held, until).timed_out() {
+                    break;
+                }
+            }
+        }
+    }
+    drop(held);
+    waiters.blocked.fetch_sub(1, AcqRel);
+    Ok(())
+}
