@@ -90,15 +90,16 @@ static const char *flags(uint32_t bits) {
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-static void pairs(const char *at, size_t len, bool removals) { /* name NUL value NUL, sorted by name */
+static void pairs(const char *at, size_t len) { /* name NUL value NUL, sorted by name; no removals, no rewrites */
   const char **names = NULL, *end = at + len;
   size_t n = 0;
   while (at < end) { GROW(names, n); names[n++] = at; at += strlen(at) + 1; at += strlen(at) + 1; }
   if (n) qsort(names, n, sizeof *names, by_name);
   for (size_t i = 0; i < n; i++) {
     const char *value = names[i] + strlen(names[i]) + 1;
+    if (strcmp(value, "\1") == 0 || strcmp(names[i], "host") == 0 || names[i][0] == ':') continue;
     word(names[i]);
-    word(removals && strcmp(value, "\1") == 0 ? "-" : value);
+    word(value);
   }
   free(names);
 }
@@ -125,7 +126,7 @@ static void local_reply(nexthop_request request, const char *name, size_t index,
   }
   if (status == NEXTHOP_OK) {
     number(reply.status); word(flags(reply.flags)); put(reply.details); put(reply.body);
-    pairs(reply.headers.ptr, reply.headers.len, false);
+    pairs(reply.headers.ptr, reply.headers.len);
   }
   end_line();
 }
@@ -134,7 +135,7 @@ static void extra(uint64_t id) {
   nexthop_status status;
   size_t len;
   WITH_ROOM(status, len, nexthop_extra_headers, id);
-  if (status == NEXTHOP_OK) pairs(room, len, true);
+  if (status == NEXTHOP_OK) pairs(room, len);
 }
 
 /* A header block over a wanted set; gives back the set's number. */

@@ -15,7 +15,8 @@ def dash(limit):
 
 
 def pairs(headers):
-    return [w for name, value in sorted(headers.items()) for w in (name, "-" if value is None else value)]
+    kept = sorted(item for item in headers.items() if item[1] is not None and item[0] != "host" and item[0][0] != ":")
+    return [word for item in kept for word in item]
 
 
 class Call:

@@ -156,7 +156,7 @@ impl Request {
         for pair in self.head.chunks_exact(2) {
             let value = pair[1].as_str();
             match pair[0].as_str() {
-                "cluster" => head.target = raw::resolve(self.engine, value).map_err(|_| raw::Misuse::NotFound)?,
+                "cluster" => head.target = raw::resolve(self.engine, value).unwrap_or(raw::NO_SUCH_TARGET),
                 "method" => head.method = value,
                 "authority" => head.authority = value,
                 "path" => head.path = value,
@@ -267,9 +267,11 @@ impl Request {
     }
 }
 
+/// Headers to set, by name; what rewrites the URL is not among them in every language.
 fn sorted(headers: Vec<(String, Option<String>)>) -> Vec<(String, String)> {
+    let kept = |name: &str| name != "host" && !name.starts_with(':');
     let mut headers: Vec<_> =
-        headers.into_iter().map(|(name, value)| (name, value.unwrap_or_else(|| "-".into()))).collect();
+        headers.into_iter().filter(|(name, _)| kept(name)).filter_map(|(name, value)| Some((name, value?))).collect();
     headers.sort();
     headers
 }
