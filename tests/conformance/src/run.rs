@@ -91,6 +91,9 @@ fn once(mut command: Command, script: String) -> Result<(String, Option<String>)
     let output = reader.join().map_err(|_| "the reader died")?;
     let errors = std::fs::read_to_string(&error_file).unwrap_or_default();
     let _ = std::fs::remove_file(&error_file);
+    if std::env::var_os("NEXTHOP_CONFORMANCE_ERRORS").is_some() {
+        eprint!("{errors}");
+    }
     let tail: Vec<&str> = errors.lines().rev().take(6).collect();
     let tail: Vec<&str> = tail.into_iter().rev().collect();
     Ok((output, fate.map(|fate| format!("{fate}: {}", tail.join(" | ")))))
@@ -118,7 +121,10 @@ pub fn tests(root: &Path, package: &str) -> Result<BTreeMap<String, bool>, Strin
         .collect();
     if results.is_empty() {
         let errors = String::from_utf8_lossy(&output.stderr);
-        let tail: Vec<&str> = errors.lines().rev().take(5).collect();
+        if std::env::var_os("NEXTHOP_CONFORMANCE_ERRORS").is_some() {
+        eprint!("{errors}");
+    }
+    let tail: Vec<&str> = errors.lines().rev().take(5).collect();
         return Err(format!("no test of {package} ran: {}", tail.join(" | ")));
     }
     Ok(results)

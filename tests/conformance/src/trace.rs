@@ -116,7 +116,8 @@ impl Attempt {
 impl Seen {
     /// Attempts begun: those sent, and the one that found no host or no permit.
     pub fn begun(&self) -> usize {
-        self.attempts.len() + usize::from(self.refusal.as_ref().is_some_and(|(what, _)| what != "timeout"))
+        let chosen = |(what, _): &(String, String)| what == "no_healthy_upstream" || what == "overflow";
+        self.attempts.len() + usize::from(self.refusal.as_ref().is_some_and(chosen))
     }
 }
 
@@ -212,7 +213,8 @@ impl Seen {
                 attempt.action = word(4)?;
                 attempt.reason = word(5)?;
                 attempt.after = number(6).unwrap_or(0);
-                if attempt.action == "forward" {
+                // A body that broke has no status of its own.
+                if attempt.action == "forward" && (self.status == 0 || number(7)? != 0) {
                     self.status = number(7)? as u16;
                     self.flags = word(8)?;
                     self.details = "via_upstream".into();

@@ -7,6 +7,7 @@ use crate::judge;
 use crate::object;
 use crate::script::{Act, Script, span};
 use crate::vectors::Case;
+use std::collections::BTreeSet;
 
 /// Ports without a listener.
 const REFUSING: [&str; 3] = ["27197", "27198", "27199"];
@@ -24,8 +25,22 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
     });
     let seeds = if random && !spread { SEEDS } else { 1 };
     let scripts: Result<Vec<Script>, String> = (1..=seeds).map(|seed| script(given, expect, seed)).collect();
-    let judge = if spread { judge::compact::spread(expect) } else { judge::compact::records(expect) };
+    let judge = if spread { judge::compact::spread(expect) } else { judge::compact::records(expect, recorded(case)?) };
     Ok((scripts?, judge))
+}
+
+/// Counters that the recorder of this case kept: those that moved in any case of the same file and shape.
+fn recorded(case: &Case) -> Result<BTreeSet<String>, String> {
+    let text = std::fs::read_to_string(&case.path).map_err(|error| error.to_string())?;
+    let mut names = BTreeSet::new();
+    let several = case.expect().has("requests");
+    for other in Json::parse(&text)?.items().iter().map(|other| other.get("expect")) {
+        if other.has("requests") == several {
+            let moved = other.get("stats_delta").entries().iter();
+            names.extend(moved.filter_map(|(name, _)| Some(name.split_once('.')?.1.to_owned())));
+        }
+    }
+    Ok(names)
 }
 
 fn script(given: &Json, expect: &Json, seed: u64) -> Result<Script, String> {
@@ -36,8 +51,10 @@ fn script(given: &Json, expect: &Json, seed: u64) -> Result<Script, String> {
     }
     let resources = object! {"clusters" => Json::List(clusters)};
     let mut bootstrap = object! {"static_resources" => resources};
-    if !given.get("runtime").entries().is_empty() {
-        bootstrap.set("nexthop", object! {"runtime" => given.get("runtime").clone()});
+    let runtime = given.get("runtime");
+    let runtime = if runtime.items().is_empty() { runtime } else { &runtime.items()[0] };
+    if !runtime.entries().is_empty() {
+        bootstrap.set("nexthop", object! {"runtime" => runtime.clone()});
     }
     script.add(["doc", &bootstrap.to_string()]);
     script.add(["doc", &routes(given)?.to_string()]);

@@ -26,6 +26,9 @@ fn hang() -> Vec<Act> {
     vec![Act::new(PATIENCE, ["gone"])]
 }
 
+/// Even a prompt backend takes this long; clients that run side by side need it to overlap as recorded.
+const PROMPT: u64 = 400_000;
+
 /// A behaviour of `envoy-live`: words apart by blanks. Several plans: the backend cycles through them.
 pub(crate) fn behaviour(text: &str) -> Result<Vec<Vec<Act>>, String> {
     let mut words = text.split_whitespace();
@@ -54,6 +57,7 @@ pub(crate) fn behaviour(text: &str) -> Result<Vec<Vec<Act>>, String> {
             other => return Err(format!("{text}: unknown word {other}")),
         }
     }
+    let after = after.max(PROMPT);
     let bad = vec![complete(after, status, &headers)];
     let Some(percent) = percent else { return Ok(vec![bad]) };
     let good = vec![complete(after, 200, &headers)];
@@ -111,7 +115,7 @@ pub(crate) fn backend(text: &str) -> Result<Vec<Act>, String> {
     };
     let mut words = text.split(',').map(str::trim).filter(|word| !word.is_empty()).peekable();
     while let Some(word) = words.next() {
-        let (key, value) = word.split_once('=').or_else(|| word.split_once(':')).unwrap_or((word, ""));
+        let (key, value) = word.split_once([':', '=']).unwrap_or((word, ""));
         let last = words.peek().is_none();
         match key {
             "sleep" => after += span(value),

@@ -48,6 +48,19 @@ fn with_policy(policy: Json) -> Json {
     cluster
 }
 
+/// Percents are messages; the cases write the number alone.
+fn percents(value: &Json) -> Json {
+    let entry = |(key, value): &(String, Json)| {
+        let percent = ["routing_enabled", "min_weight_percent", "healthy_panic_threshold"].contains(&key.as_str());
+        let value = if percent { object! {"value" => value.clone()} } else { percents(value) };
+        (key.clone(), value)
+    };
+    match value {
+        Json::Object(entries) => Json::Object(entries.iter().map(entry).collect()),
+        other => other.clone(),
+    }
+}
+
 /// Legacy fields name the policy they belong to.
 fn legacy(fields: &Json) -> Json {
     let mut cluster = cluster("c");
@@ -65,6 +78,7 @@ fn legacy(fields: &Json) -> Json {
 }
 
 pub(super) fn documents(id: &str, given: &Json) -> Result<Vec<Json>, String> {
+    let given = &percents(given);
     let fallback = || policies(vec![named("round_robin", &object! {})]);
     let child = |policy: Json| object! {"endpoint_picking_policy" => policies(vec![policy])};
     let aware = |key: &str, value: Json| {
