@@ -19,7 +19,9 @@ use crate::worker::Worker;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+};
 
 pub use crate::request::{Report, Stateless, UNKNOWN_TARGET};
 
@@ -330,7 +332,9 @@ impl Core {
         }
         match state.phase {
             crate::request::Phase::BackOff => WaitsFor::Time,
-            crate::request::Phase::Queued if slot.grant.get() == crate::breaker::Place::Waiting => WaitsFor::Turn,
+            crate::request::Phase::Queued if slot.grant.get() == crate::breaker::Place::Waiting => {
+                WaitsFor::Turn
+            }
             crate::request::Phase::Queued => {
                 drop(state);
                 self.ready.remove(request);
@@ -400,9 +404,8 @@ impl Core {
     /// First generation for the next engine of this index.
     pub fn last_generation(&self) -> u32 {
         let highest = self.slab.each().map(|(_, slot)| slot.state.lock().generation).max();
-        highest.map_or(self.settings.first_generation, |generation| {
-            (generation + 1) % crate::ids::GENERATIONS
-        })
+        highest
+            .map_or(self.settings.first_generation, |generation| (generation + 1) % crate::ids::GENERATIONS)
     }
 
     pub(crate) fn earlier_policies(&self, generation: u32) -> Option<Arc<Policies>> {
@@ -426,7 +429,9 @@ impl Core {
             })
             .collect();
         if !used.contains(&u32::MAX) {
-            old.retain(|p| used.contains(&p.generation) || Some(p.generation) == newest || Arc::strong_count(p) > 1);
+            old.retain(|p| {
+                used.contains(&p.generation) || Some(p.generation) == newest || Arc::strong_count(p) > 1
+            });
         }
     }
 

@@ -70,8 +70,11 @@ impl Core {
             return Err(Misuse::Ended);
         }
         let present = Arc::clone(&self.current.lock().policies);
-        let policies =
-            if present.generation == state.policies { Some(present) } else { self.earlier_policies(state.policies) };
+        let policies = if present.generation == state.policies {
+            Some(present)
+        } else {
+            self.earlier_policies(state.policies)
+        };
         let policies = policies.ok_or(Misuse::Ended)?;
         Ok(ask(&state, &policies))
     }
@@ -92,7 +95,9 @@ impl Core {
             let info = RequestInfo {
                 cluster: String::new(),
                 route: match policy {
-                    Some(policy) if !matches!(state.end, End::Refused(refusal::NO_ROUTE)) => policy.name.clone(),
+                    Some(policy) if !matches!(state.end, End::Refused(refusal::NO_ROUTE)) => {
+                        policy.name.clone()
+                    }
                     _ => String::new(),
                 },
                 timeout: state.timeout,
@@ -163,7 +168,8 @@ impl Core {
                 return headers;
             }
             if policy.attempt_count_to_upstream {
-                let number = state.attempts.iter().find(|a| a.mark == mark).map_or(state.number, |a| a.number);
+                let number =
+                    state.attempts.iter().find(|a| a.mark == mark).map_or(state.number, |a| a.number);
                 headers.push(count(number));
             }
             if let Some(path) = rare.and_then(|rare| rare.path.clone()) {
@@ -187,7 +193,11 @@ impl Core {
                     let host = self.hosts.info(attempt.slot).map_or_else(String::new, |(_, info)| {
                         format!("{} of cluster {}", info.address, info.cluster)
                     });
-                    let _ = write!(line, "attempt {} went to {host}, priority {}", attempt.number, attempt.priority);
+                    let _ = write!(
+                        line,
+                        "attempt {} went to {host}, priority {}",
+                        attempt.number, attempt.priority
+                    );
                     for (bit, text) in [
                         (bits::PANIC, "the priority panics, so health was not looked at"),
                         (bits::DEGRADED, "a degraded host"),
@@ -246,7 +256,9 @@ impl Core {
                 put(&format!("{prefix}upstream_rq_{status}"), Stat::Counter(count));
             });
             let ledgers = &entry.shared.ledgers;
-            let sum = |of: fn(&crate::breaker::Ledger) -> u32| u64::from(of(&ledgers[0])) + u64::from(of(&ledgers[1]));
+            let sum = |of: fn(&crate::breaker::Ledger) -> u32| {
+                u64::from(of(&ledgers[0])) + u64::from(of(&ledgers[1]))
+            };
             put("upstream_rq_active", Stat::Gauge(sum(|l| l.requests.load(Relaxed))));
             put("upstream_rq_pending_active", Stat::Gauge(sum(|l| l.pending.load(Relaxed))));
             put("upstream_cx_active", Stat::Gauge(sum(|l| l.connections.load(Relaxed))));
@@ -254,7 +266,12 @@ impl Core {
                 let limits = &view.spec.breakers.thresholds[p];
                 for (leaf, remaining, count, max) in [
                     ("cx_open", "remaining_cx", &ledgers[p].connections, limits.max_connections),
-                    ("rq_pending_open", "remaining_pending", &ledgers[p].pending, limits.max_pending_requests),
+                    (
+                        "rq_pending_open",
+                        "remaining_pending",
+                        &ledgers[p].pending,
+                        limits.max_pending_requests,
+                    ),
                     ("rq_open", "remaining_rq", &ledgers[p].requests, limits.max_requests),
                     ("rq_retry_open", "remaining_retries", &ledgers[p].retries, limits.max_retries),
                 ] {
@@ -268,7 +285,10 @@ impl Core {
                         } else {
                             max.saturating_sub(count)
                         };
-                        put(&format!("circuit_breakers.{priority}.{remaining}"), Stat::Gauge(u64::from(left)));
+                        put(
+                            &format!("circuit_breakers.{priority}.{remaining}"),
+                            Stat::Gauge(u64::from(left)),
+                        );
                     }
                 }
             }
@@ -358,7 +378,9 @@ pub const fn refusal_details(why: u8) -> &'static str {
 pub const fn refusal_body(why: u8) -> &'static str {
     match why {
         refusal::NO_HEALTHY_UPSTREAM => "no healthy upstream",
-        refusal::OVERFLOW => "upstream connect error or disconnect/reset before headers. reset reason: overflow",
+        refusal::OVERFLOW => {
+            "upstream connect error or disconnect/reset before headers. reset reason: overflow"
+        }
         refusal::TIMEOUT => "upstream request timeout",
         refusal::DROP_OVERLOAD => "drop overload",
         refusal::UNCONDITIONAL_DROP_OVERLOAD => "unconditional drop overload",

@@ -171,12 +171,8 @@ impl Core {
             if now < over {
                 continue;
             }
-            let id = Id {
-                engine: self.settings.index,
-                slot: index,
-                generation: state.generation,
-                attempt: 0,
-            };
+            let id =
+                Id { engine: self.settings.index, slot: index, generation: state.generation, attempt: 0 };
             let (cluster, number, open) = (state.cluster, state.number, state.attempts.len().max(1));
             let mut walk = self.walk(worker, now);
             walk.finish_locked(slot, id.pack(), &mut state, finish::SHUTDOWN);

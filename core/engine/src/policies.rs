@@ -99,9 +99,10 @@ impl WantSets {
     pub(crate) fn intern(&mut self, mut names: Vec<String>) -> (u16, Arc<[Box<str>]>) {
         names.sort_unstable();
         names.dedup();
-        let at = self.sets.iter().position(|set| {
-            set.len() == names.len() && set.iter().zip(&names).all(|(a, b)| **a == **b)
-        });
+        let at = self
+            .sets
+            .iter()
+            .position(|set| set.len() == names.len() && set.iter().zip(&names).all(|(a, b)| **a == **b));
         let at = at.unwrap_or_else(|| {
             self.sets.push(names.into_iter().map(String::into_boxed_str).collect());
             self.sets.len() - 1
@@ -226,7 +227,8 @@ impl Policies {
             built.list.push(policy);
         }
         built.clusters = cluster_policies(specs, names, wants)?;
-        built.targets = (1..=names.targets.len() as u32).map(|number| targets.get(&number).copied()).collect();
+        built.targets =
+            (1..=names.targets.len() as u32).map(|number| targets.get(&number).copied()).collect();
         built.names = names.clusters.clone();
         built.want = wants.intern(built.request_headers());
         Ok(built)

@@ -92,10 +92,8 @@ impl Core {
         check(specs)?;
         let mut master = self.master.lock();
         let generation = master.policies.as_ref().map_or(0, |policies| policies.generation + 1);
-        let mut names = Names {
-            clusters: master.names.clusters.clone(),
-            targets: master.names.targets.clone(),
-        };
+        let mut names =
+            Names { clusters: master.names.clusters.clone(), targets: master.names.targets.clone() };
         let policies = {
             let mut wants = self.wants.lock();
             Policies::compile(specs, generation, &mut names, &mut wants)?
@@ -182,9 +180,11 @@ impl Core {
                 l.priority == member.priority && l.locality.as_ref() == Some(&member.locality)
             };
             if !endpoints.localities.last().is_some_and(same) {
-                let weight = cluster.weights.iter().rev().find(|(p, l, _)| {
-                    *p == member.priority && *l == member.locality
-                });
+                let weight = cluster
+                    .weights
+                    .iter()
+                    .rev()
+                    .find(|(p, l, _)| *p == member.priority && *l == member.locality);
                 endpoints.localities.push(crate::spec::LocalityEndpoints {
                     locality: Some(member.locality.clone()),
                     priority: member.priority,
@@ -205,9 +205,9 @@ impl Core {
             return;
         }
         let same_endpoints = before.as_ref().is_some_and(|old| old.endpoints == spec.endpoints);
-        let facts = before.as_ref().is_some_and(|old| {
-            old.connect_timeout != spec.connect_timeout || old.secure != spec.secure
-        });
+        let facts = before
+            .as_ref()
+            .is_some_and(|old| old.connect_timeout != spec.connect_timeout || old.secure != spec.secure);
         if before.as_ref().is_some_and(|old| old.outlier.is_some()) && spec.outlier.is_none() {
             master.clusters[index].shared.detector.clear(&self.hosts);
         }
@@ -360,7 +360,8 @@ impl Core {
         }
         let slot = member.entry.slot;
         let facts = self.hosts.facts(slot);
-        let eds = flag::FAILED_EDS_HEALTH | flag::DEGRADED_EDS_HEALTH | flag::EDS_STATUS_DRAINING | flag::CANARY;
+        let eds =
+            flag::FAILED_EDS_HEALTH | flag::DEGRADED_EDS_HEALTH | flag::EDS_STATUS_DRAINING | flag::CANARY;
         let before = facts.flags.load(Relaxed);
         let wanted = flag::of_status(item.spec.health) | canary(item.spec);
         facts.flags.fetch_and(!eds, AcqRel);

@@ -89,7 +89,11 @@ pub(crate) fn acquire(
     grant: &Grant,
     promotions: &dyn Promotions,
 ) -> Permit {
-    if pool::take_free(ask.pool(), ask.streams) { attach(ask, promotions) } else { slow(ask, style, request, grant, promotions) }
+    if pool::take_free(ask.pool(), ask.streams) {
+        attach(ask, promotions)
+    } else {
+        slow(ask, style, request, grant, promotions)
+    }
 }
 
 /// A stream is ours; `max_requests` decides.

@@ -106,10 +106,8 @@ pub(crate) fn dequeue(pool: &AtomicU64) {
 
 /// Adds a connection without taking a stream; the caller holds the queue lock.
 pub(crate) fn connect(pool: &AtomicU64) -> bool {
-    pool.fetch_update(AcqRel, Acquire, |word| {
-        (connections(word) < CONNECTIONS).then_some(word + CONNECTION)
-    })
-    .is_ok()
+    pool.fetch_update(AcqRel, Acquire, |word| (connections(word) < CONNECTIONS).then_some(word + CONNECTION))
+        .is_ok()
 }
 
 /// Closes idle connections; returns how many.

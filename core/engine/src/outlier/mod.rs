@@ -120,10 +120,9 @@ impl Watch<'_> {
     fn eject(&self, slot: u32, kind: Kind, now: Time, random: &mut Source, effects: &mut Effects) {
         let mut state = self.detector.state.lock();
         let limit = self.spec.max_ejection_percent.min(100);
-        let percent =
-            100.0 * f64::from(state.ejections_active + 1) / f64::from(self.number_of_hosts.max(1));
-        let allowed = percent <= f64::from(limit)
-            || (self.spec.always_eject_one_host && state.ejections_active == 0);
+        let percent = 100.0 * f64::from(state.ejections_active + 1) / f64::from(self.number_of_hosts.max(1));
+        let allowed =
+            percent <= f64::from(limit) || (self.spec.always_eject_one_host && state.ejections_active == 0);
         if !allowed {
             self.counters.count(Counter::OutlierEjectionsOverflow);
             return;

@@ -40,7 +40,14 @@ impl Bench {
             })
             .collect();
         let random = Source::Draws(Draws::default());
-        Self { hosts, detector: Detector::default(), counters: ClusterCounters::default(), spec, slots, random }
+        Self {
+            hosts,
+            detector: Detector::default(),
+            counters: ClusterCounters::default(),
+            spec,
+            slots,
+            random,
+        }
     }
 
     fn watch(&self) -> Watch<'_> {
@@ -119,11 +126,8 @@ fn percent_counts_the_host_about_to_go() {
 
 #[test]
 fn gateway_first_then_5xx() {
-    let spec = OutlierSpec {
-        enforcing_consecutive_gateway_failure: 100,
-        enforcing_consecutive_5xx: 0,
-        ..all(100)
-    };
+    let spec =
+        OutlierSpec { enforcing_consecutive_gateway_failure: 100, enforcing_consecutive_5xx: 0, ..all(100) };
     let mut bench = Bench::new(1, spec);
     bench.report(0, 503, 1, 0);
     bench.report(0, 500, 1, 0);
@@ -136,10 +140,7 @@ fn gateway_first_then_5xx() {
 
 #[test]
 fn time_grows_and_decays() {
-    let spec = OutlierSpec {
-        base_ejection_time: Duration::from_secs(10),
-        ..all(100)
-    };
+    let spec = OutlierSpec { base_ejection_time: Duration::from_secs(10), ..all(100) };
     let mut bench = Bench::new(1, spec);
     let at = |seconds: u64| Time(seconds * SECOND);
     bench.report(0, 500, 5, 0);

@@ -145,8 +145,12 @@ impl<'a> Walk<'a> {
                 st.back_off.skip();
             }
             if !head.tried.is_empty() {
-                st.rare().tried =
-                    head.tried.split(',').map(|a| a.trim_ascii().to_owned()).filter(|a| !a.is_empty()).collect();
+                st.rare().tried = head
+                    .tried
+                    .split(',')
+                    .map(|a| a.trim_ascii().to_owned())
+                    .filter(|a| !a.is_empty())
+                    .collect();
             }
         }
         self.first(policies, slot, id.pack(), st, out);
@@ -220,7 +224,8 @@ impl<'a> Walk<'a> {
         st.body = head.body;
         st.replay = head.bits & head_bits::REPLAY != 0;
         st.upload_open = head.body == 3;
-        st.deadline = if st.upload_open || st.timeout == NEVER { Time::NEVER } else { self.now.plus(st.timeout) };
+        st.deadline =
+            if st.upload_open || st.timeout == NEVER { Time::NEVER } else { self.now.plus(st.timeout) };
         st.routing = match head.priority {
             0 | 1 => head.priority as u8,
             _ => policy.priority,

@@ -101,14 +101,7 @@ impl Walk<'_> {
     }
 
     /// The back-off is over (section 11).
-    fn retry(
-        &mut self,
-        policies: &Policies,
-        slot: &Slot,
-        request: u64,
-        st: &mut State,
-        out: &mut Decision,
-    ) {
+    fn retry(&mut self, policies: &Policies, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
         st.is_retry = true;
         st.number = st.number.saturating_add(1);
         if self.snapshot.clusters[st.cluster as usize].view.is_some() {
@@ -122,14 +115,7 @@ impl Walk<'_> {
     }
 
     /// Chooses a host and asks for a permit there.
-    fn select(
-        &mut self,
-        policies: &Policies,
-        slot: &Slot,
-        request: u64,
-        st: &mut State,
-        out: &mut Decision,
-    ) {
+    fn select(&mut self, policies: &Policies, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
         if self.snapshot.clusters[st.cluster as usize].view.is_none() {
             self.refuse(request, st, refusal::NO_CLUSTER, 503, flags::NC, out);
             return;
@@ -152,7 +138,6 @@ impl Walk<'_> {
             slot: picked.slot,
             birth: facts.birth.load(Relaxed),
             cluster: picked.cluster,
-            started: self.now,
             bits: picked.bits | if st.is_retry { bits::RETRY } else { 0 },
             counted: false,
             answered: false,
@@ -201,14 +186,7 @@ impl Walk<'_> {
     }
 
     /// Is it my turn?
-    fn queued(
-        &mut self,
-        policies: &Policies,
-        slot: &Slot,
-        request: u64,
-        st: &mut State,
-        out: &mut Decision,
-    ) {
+    fn queued(&mut self, policies: &Policies, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
         let Some(attempt) = st.queued else {
             st.phase = Phase::Select;
             self.select(policies, slot, request, st, out);
@@ -221,7 +199,6 @@ impl Walk<'_> {
             Place::Granted => {
                 slot.grant.set(Place::None);
                 st.queued = None;
-                let attempt = Attempt { started: self.now, ..attempt };
                 self.go(policies, request, st, attempt, out);
             }
             Place::Overflow => {

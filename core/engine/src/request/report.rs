@@ -71,10 +71,10 @@ impl<'a> Walk<'a> {
         if answered {
             return Ok(self.stream_over(slot, request, st, at, outcome));
         }
-        let made = self.made(st).ok_or(Misuse::Ended)?;
         if outcome.failure != failure::NONE {
-            return Ok(self.failed(&made, slot, request, st, at, outcome));
+            return Ok(self.failed(slot, request, st, at, outcome));
         }
+        let made = self.made(st).ok_or(Misuse::Ended)?;
         self.answer(&made, slot, request, st, at, outcome, kind == Report::Whole)
     }
 
@@ -126,7 +126,8 @@ impl<'a> Walk<'a> {
         }
         self.tell_outlier(&attempt, code);
         let retry = if st.retries && !st.interim {
-            let extra = if st.has_rare { st.rare.as_deref().and_then(|rare| rare.extra.as_deref()) } else { None };
+            let extra =
+                if st.has_rare { st.rare.as_deref().and_then(|rare| rare.extra.as_deref()) } else { None };
             on_headers_with(st.on, made.retry(st), extra, status, grpc, headers, false)
         } else {
             Retry::No
@@ -158,7 +159,6 @@ impl<'a> Walk<'a> {
     /// The attempt failed before its response headers.
     fn failed(
         &mut self,
-        made: &Made<'a>,
         slot: &Slot,
         request: u64,
         st: &mut State,
@@ -291,13 +291,7 @@ impl<'a> Walk<'a> {
 
     /// Section 8. `sent`: bytes of the request may have left.
     #[inline]
-    fn decide(
-        &mut self,
-        st: &mut State,
-        retry: Retry,
-        sent: bool,
-        good: bool,
-    ) -> Decided {
+    fn decide(&mut self, st: &mut State, retry: Retry, sent: bool, good: bool) -> Decided {
         self.free_retry(st);
         if !st.retries {
             let why = if st.abandoned {

@@ -5,7 +5,7 @@ use crate::arena::Arena;
 use crate::breaker::Grant;
 use crate::ids::MAX_REQUESTS;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 /// One request's place.
 #[derive(Default)]

@@ -42,7 +42,6 @@ pub(crate) struct Attempt {
     pub(crate) birth: u32,
     /// The cluster that owns the host.
     pub(crate) cluster: u32,
-    pub(crate) started: Time,
     /// Bits of its decision.
     pub(crate) bits: u16,
     /// Whether it was granted as counted: its permit may still be a mark in the queue.

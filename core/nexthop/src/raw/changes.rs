@@ -11,7 +11,10 @@ use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, Locality, Loca
 pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) -> Result<u64, Error> {
     let missing = || {
         let known = engine.core.target_names();
-        Error::misuse(Misuse::NotFound, format!("no cluster {cluster:?} with hosts{}", nearest(cluster, &known)))
+        Error::misuse(
+            Misuse::NotFound,
+            format!("no cluster {cluster:?} with hosts{}", nearest(cluster, &known)),
+        )
     };
     if let [HostChange { op: host_op::ENDPOINTS, metadata, .. }] = changes {
         let source = Source { name: "<endpoints>", text: metadata.as_bytes(), dialect: Dialect::Auto };
@@ -109,7 +112,8 @@ fn health(number: u8) -> Result<HealthStatus, String> {
 fn metadata(text: &str) -> Result<Metadata, String> {
     let mut metadata = Metadata::default();
     if !text.is_empty() {
-        let values = nexthop_config::parse_metadata_json(text).map_err(|reason| format!("metadata: {reason}"))?;
+        let values =
+            nexthop_config::parse_metadata_json(text).map_err(|reason| format!("metadata: {reason}"))?;
         metadata.0.insert("envoy.lb".into(), values);
     }
     Ok(metadata)
@@ -119,7 +123,11 @@ fn metadata(text: &str) -> Result<Metadata, String> {
 fn take(endpoints: &mut Endpoints, address: &str) -> Option<(EndpointSpec, Locality, u32)> {
     for group in &mut endpoints.localities {
         if let Some(at) = group.endpoints.iter().position(|spec| spec.address == address) {
-            return Some((group.endpoints.remove(at), group.locality.clone().unwrap_or_default(), group.priority));
+            return Some((
+                group.endpoints.remove(at),
+                group.locality.clone().unwrap_or_default(),
+                group.priority,
+            ));
         }
     }
     None

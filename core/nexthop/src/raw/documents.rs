@@ -41,9 +41,8 @@ impl Documents {
                     stamp: None,
                 }),
                 document_kind::PATH => {
-                    let path = std::str::from_utf8(document.text).map_err(|_| {
-                        Error::misuse(Misuse::Invalid, "the path of a document is not UTF-8")
-                    })?;
+                    let path = std::str::from_utf8(document.text)
+                        .map_err(|_| Error::misuse(Misuse::Invalid, "the path of a document is not UTF-8"))?;
                     let (text, stamp) = read_file(path)?;
                     list.push(Kept {
                         path: Some(path.to_owned()),
@@ -119,8 +118,10 @@ impl Documents {
 }
 
 fn load(list: &[Kept]) -> Result<Loaded, Error> {
-    let sources: Vec<Source<'_>> =
-        list.iter().map(|kept| Source { name: &kept.name, text: &kept.text, dialect: kept.dialect }).collect();
+    let sources: Vec<Source<'_>> = list
+        .iter()
+        .map(|kept| Source { name: &kept.name, text: &kept.text, dialect: kept.dialect })
+        .collect();
     nexthop_config::load(&sources).map_err(|error| Error::Config(Box::new(error)))
 }
 

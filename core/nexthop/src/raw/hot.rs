@@ -2,11 +2,11 @@
 
 use super::local::{Local, Seat};
 use super::registry::{Engine, index_of};
+use nexthop_engine::Time;
 use nexthop_engine::engine::{Core, Report, Stateless, UNKNOWN_TARGET};
 use nexthop_engine::ids::engine_of;
 use nexthop_engine::outcome::{Decision, Head, Misuse, Outcome, Ready, Verdict, action, bits, kind};
 use nexthop_engine::worker::Worker;
-use nexthop_engine::Time;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 

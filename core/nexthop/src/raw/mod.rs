@@ -8,7 +8,6 @@
 //! thread-local; an embedder whose threads are unloaded without running destructors keeps its own.
 
 mod changes;
-mod clock;
 mod documents;
 mod error;
 mod fork;
@@ -17,14 +16,15 @@ mod local;
 mod names;
 mod registry;
 mod text;
+mod time;
 mod types;
 mod waiting;
 
 pub use error::{Error, last_error, set_last_error};
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use hot::{
-    NO_SUCH_TARGET, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with, finish,
-    headers, note, pick, poll_ready,
+    NO_SUCH_TARGET, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with,
+    finish, headers, note, pick, poll_ready,
 };
 pub use local::{Local, with_local};
 pub use names::name;
@@ -174,7 +174,10 @@ pub fn poll_event(engine: u64) -> Result<Option<String>, Error> {
 pub fn host(engine: u64, slot: u32, version: u32) -> Result<(u32, Arc<HostInfo>), Error> {
     with_engine(engine, |engine| {
         engine.core.host(slot, version).map_err(|_| {
-            Error::misuse(Misuse::NotFound, format!("no host with version {version} is in slot {slot} any more"))
+            Error::misuse(
+                Misuse::NotFound,
+                format!("no host with version {version} is in slot {slot} any more"),
+            )
         })
     })
 }
@@ -183,7 +186,10 @@ pub fn host(engine: u64, slot: u32, version: u32) -> Result<(u32, Arc<HostInfo>)
 pub fn want(engine: u64, set: u32) -> Result<(u32, Arc<[Box<str>]>), Error> {
     with_engine(engine, |engine| {
         engine.core.want(set).ok_or_else(|| {
-            Error::misuse(Misuse::NotFound, format!("there is no set {set} of wanted headers; take it from a decision"))
+            Error::misuse(
+                Misuse::NotFound,
+                format!("there is no set {set} of wanted headers; take it from a decision"),
+            )
         })
     })
 }

@@ -1,7 +1,7 @@
 //! All engines of the process, found by the index in every id.
 
-use super::clock::Clock;
 use super::error::Error;
+use super::time::Clock;
 use super::types::{Document, Options};
 use nexthop_config::LoadReport;
 use nexthop_engine::engine::{Core, Settings};

@@ -27,9 +27,9 @@ pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Er
         11 => {
             let states = engine.core.host_states("");
             let found = states.iter().find(|state| state.info.address == arg);
-            found.map(|state| host(state).to_string()).ok_or_else(|| {
-                Error::misuse(Misuse::NotFound, format!("no host has the address {arg:?}"))
-            })
+            found
+                .map(|state| host(state).to_string())
+                .ok_or_else(|| Error::misuse(Misuse::NotFound, format!("no host has the address {arg:?}")))
         }
         _ => Err(Error::misuse(
             Misuse::NotFound,

@@ -2,8 +2,8 @@
 
 use super::error::Error;
 use super::registry;
-use nexthop_engine::engine::WaitsFor;
 use nexthop_engine::Misuse;
+use nexthop_engine::engine::WaitsFor;
 use nexthop_engine::ids::engine_of;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
