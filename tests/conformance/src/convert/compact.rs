@@ -109,7 +109,27 @@ fn routes(given: &Json) -> Result<Json, String> {
 }
 
 fn route(given: &Json) -> Json {
-    if given.has("route") { given.get("route").clone() } else { object! {"cluster" => "X"} }
+    if given.has("route") { typed(given.get("route")) } else { object! {"cluster" => "X"} }
+}
+
+/// The records shorten the types of plugins.
+const TYPES: [(&str, &str); 4] = [
+    ("PreviousHostsPredicate", "retry.host.previous_hosts"),
+    ("PreviousPrioritiesConfig", "retry.priority.previous_priorities"),
+    ("OmitCanaryHostsPredicate", "retry.host.omit_canary_hosts"),
+    ("OmitHostMetadataConfig", "retry.host.omit_host_metadata"),
+];
+
+fn typed(value: &Json) -> Json {
+    match value {
+        Json::Object(entries) => Json::Object(entries.iter().map(|(key, value)| (key.clone(), typed(value))).collect()),
+        Json::List(items) => Json::List(items.iter().map(typed).collect()),
+        Json::String(text) => match TYPES.iter().find(|(short, _)| text == short) {
+            Some((short, package)) => format!("type.googleapis.com/envoy.extensions.{package}.v3.{short}").into(),
+            None => value.clone(),
+        },
+        other => other.clone(),
+    }
 }
 
 fn address(host: &Json) -> (String, String) {

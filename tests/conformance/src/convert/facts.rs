@@ -23,6 +23,10 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
         "breakers/config.json" => breakers(given),
         "outlier/config.json" => outlier(given)?,
         "health/config.json" => health::documents(&case.id, given)?,
+        "lb/maglev.json" => {
+            accepted = Some(false);
+            lb::documents("", &object! {"typed" => object! {"maglev" => given.clone()}})?
+        }
         "lb/config_validation.json" => {
             let result = case.expect().get("result").text();
             accepted = Some(result.starts_with("accepted"));
@@ -68,6 +72,20 @@ fn bootstrap(clusters: Vec<Json>) -> Json {
     object! {"static_resources" => object! {"clusters" => Json::List(clusters)}}
 }
 
+/// Percents are messages; the cases write the number alone.
+fn percents(value: &Json) -> Json {
+    const FIELDS: [&str; 4] = ["routing_enabled", "min_weight_percent", "healthy_panic_threshold", "budget_percent"];
+    let entry = |(key, value): &(String, Json)| {
+        let percent = FIELDS.contains(&key.as_str());
+        (key.clone(), if percent { object! {"value" => value.clone()} } else { percents(value) })
+    };
+    match value {
+        Json::Object(entries) => Json::Object(entries.iter().map(entry).collect()),
+        Json::List(items) => Json::List(items.iter().map(percents).collect()),
+        other => other.clone(),
+    }
+}
+
 fn breakers(given: &Json) -> Vec<Json> {
     let mut cluster = cluster("c");
     let breakers = if given.has("retry_budget") {
@@ -75,7 +93,7 @@ fn breakers(given: &Json) -> Vec<Json> {
     } else {
         given.clone()
     };
-    cluster.set("circuit_breakers", breakers);
+    cluster.set("circuit_breakers", percents(&breakers));
     vec![bootstrap(vec![cluster])]
 }
 

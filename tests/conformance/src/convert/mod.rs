@@ -42,7 +42,7 @@ pub fn job(case: &Case) -> Result<Job, String> {
     let (scripts, judge) = match (folder, case.file.as_str()) {
         ("envoy-live", _) => live::convert(case)?,
         (_, "retry/retry_on_predicates.json") => predicates::convert(case)?,
-        _ if case.file.contains("config") => facts::convert(case)?,
+        _ if case.file.contains("config") || case.expect().has("error") => facts::convert(case)?,
         _ if case.given().get("clusters").items().iter().any(|cluster| cluster.has("type")) => compact::convert(case)?,
         _ => return Err("no converter knows this kind of case".into()),
     };

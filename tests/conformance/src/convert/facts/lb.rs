@@ -1,6 +1,6 @@
 //! Load-balancing policies, subsets and endpoints.
 
-use super::{bootstrap, cluster, endpoint};
+use super::{bootstrap, cluster, endpoint, percents};
 use crate::json::Json;
 use crate::object;
 
@@ -46,19 +46,6 @@ fn with_policy(policy: Json) -> Json {
     let mut cluster = cluster("c");
     cluster.set("load_balancing_policy", policies(vec![policy]));
     cluster
-}
-
-/// Percents are messages; the cases write the number alone.
-fn percents(value: &Json) -> Json {
-    let entry = |(key, value): &(String, Json)| {
-        let percent = ["routing_enabled", "min_weight_percent", "healthy_panic_threshold"].contains(&key.as_str());
-        let value = if percent { object! {"value" => value.clone()} } else { percents(value) };
-        (key.clone(), value)
-    };
-    match value {
-        Json::Object(entries) => Json::Object(entries.iter().map(entry).collect()),
-        other => other.clone(),
-    }
 }
 
 /// Legacy fields name the policy they belong to.
