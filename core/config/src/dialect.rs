@@ -1,6 +1,6 @@
 //! Which kind of document something is. Keys decide, never file names.
 
-use crate::envoy::SHORT_KEYS;
+use crate::envoy::{SHORT_KEYS, like_cluster_field};
 use crate::error::Result;
 use crate::front::Node;
 use crate::read::{At, is_spelling};
@@ -81,20 +81,6 @@ const LOOKED_FOR: &str = "static_resources, virtual_hosts, cluster_name with end
 
 const BOOTSTRAP_KEYS: &[&str] =
     &["static_resources", "dynamic_resources", "layered_runtime", "cluster_manager", "admin", "node"];
-const CLUSTER_KEYS: &[&str] = &[
-    "lb_policy",
-    "load_assignment",
-    "load_balancing_policy",
-    "cluster_type",
-    "type",
-    "connect_timeout",
-    "circuit_breakers",
-    "outlier_detection",
-    "eds_cluster_config",
-    "common_lb_config",
-    "typed_extension_protocol_options",
-    "nexthop",
-];
 const SHORT_DOCUMENT_KEYS: &[&str] = &["clusters", "routes", "nexthop"];
 
 /// Recognises a document and checks that it is of the wanted dialect.
@@ -145,9 +131,8 @@ fn native(at: &At<'_>) -> Result<(Dialect, Shape)> {
         let listed = at.raw("clusters").is_some_and(|clusters| clusters.is_list()) && !has(&["routes"]);
         shapes.push((if listed { Dialect::Envoy } else { Dialect::Nexthop }, Shape::Short));
     }
-    // Cluster fields and its `name` may stand with short-form keys; the reader then names the mixture.
-    if shapes.is_empty() && has(&["name"]) && (has(CLUSTER_KEYS) || has(SHORT_KEYS) || only(at.node, "name"))
-    {
+    // Misspelt fields and keys of the short form pass here: the reader of clusters knows better what to say.
+    if shapes.is_empty() && has(&["name"]) && (has(SHORT_KEYS) || is_like_cluster(at.node)) {
         shapes.push((Dialect::Envoy, Shape::Cluster));
     }
     if shapes.is_empty() && has(&["nexthop"]) {
@@ -229,6 +214,8 @@ fn has_any(node: &Node<'_>, names: &[&str]) -> bool {
     entries.iter().any(|entry| names.iter().any(|name| is_spelling(&entry.key, name)))
 }
 
-fn only(node: &Node<'_>, name: &str) -> bool {
-    matches!(node.entries(), Some([entry]) if entry.key == name)
+/// A name alone, or with something that looks like another field of a cluster.
+fn is_like_cluster(node: &Node<'_>) -> bool {
+    let entries = node.entries().unwrap_or_default();
+    entries.len() == 1 || entries.iter().any(|entry| entry.key != "name" && like_cluster_field(&entry.key))
 }

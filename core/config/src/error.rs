@@ -1,6 +1,6 @@
 //! What is said about a document that is refused.
 
-use crate::front::Place;
+use crate::front::{MAX_DEPTH, Place};
 use std::fmt;
 
 /// Why documents were refused. Nothing was changed by them.
@@ -46,11 +46,18 @@ pub(crate) type Result<T> = std::result::Result<T, Box<ConfigError>>;
 pub(crate) struct Fault {
     pub(crate) place: Place,
     pub(crate) message: String,
+    /// No other reader would do better.
+    pub(crate) is_final: bool,
 }
 
 impl Fault {
     pub(crate) fn new(place: Place, message: String) -> Self {
-        Self { place, message }
+        Self { place, message, is_final: false }
+    }
+
+    pub(crate) fn too_deep(place: Place) -> Self {
+        let message = format!("values are nested more than {MAX_DEPTH} levels deep");
+        Self { place, message, is_final: true }
     }
 
     /// With the name of its source.

@@ -45,7 +45,6 @@ const RESOURCES: Fields = Fields::of("DiscoveryResponse", &["resources"]).not_us
 ///
 /// # Errors
 /// The first fault, with its place.
-#[allow(clippy::result_large_err, reason = "load errors are rare and their fields are public")]
 pub fn load(sources: &[Source<'_>]) -> std::result::Result<Loaded, ConfigError> {
     load_all(sources).map_err(|error| *error)
 }
@@ -66,7 +65,6 @@ fn load_all(sources: &[Source<'_>]) -> Result<Loaded> {
 ///
 /// # Errors
 /// The first fault, with its place.
-#[allow(clippy::result_large_err, reason = "load errors are rare and their fields are public")]
 pub fn load_assignment(source: &Source<'_>) -> std::result::Result<(String, Endpoints), ConfigError> {
     let sink = RefCell::new(Sink::default());
     let doc = Doc { file: source.name, sink: &sink };

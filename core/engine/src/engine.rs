@@ -227,7 +227,6 @@ impl Core {
             clusters: &mut worker.clusters,
             free: &mut worker.free,
             now,
-            signals: 0,
         }
     }
 
@@ -242,6 +241,20 @@ impl Core {
         out: &mut Decision,
     ) -> Result<(), Misuse> {
         self.enter(worker, now).begin(head, stateless, out)
+    }
+
+    /// A stateless attempt without a head: `number` is its attempt number, `key` replaces the hash policies.
+    #[inline]
+    pub fn pick(
+        &self,
+        worker: &mut Worker,
+        target: u32,
+        number: u32,
+        key: Option<&[u8]>,
+        now: Time,
+        out: &mut Decision,
+    ) -> Result<(), Misuse> {
+        self.enter(worker, now).pick_one(target, number, key, out)
     }
 
     /// The next attempt, or: is it my turn?

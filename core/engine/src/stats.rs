@@ -114,25 +114,35 @@ impl ClusterCounters {
     #[inline]
     pub fn count_status(&self, status: u16, retried: bool) {
         use Counter as C;
-        let classes = if retried {
-            [C::RetryRqCompleted, C::RetryRq2xx, C::RetryRq2xx, C::RetryRq3xx, C::RetryRq4xx, C::RetryRq5xx]
-        } else {
-            [C::RqCompleted, C::Rq1xx, C::Rq2xx, C::Rq3xx, C::Rq4xx, C::Rq5xx]
-        };
-        self.count(classes[0]);
-        if let Some(class) = classes.get(usize::from(status / 100)).filter(|_| (100..600).contains(&status)) {
-            if !(retried && status < 200) {
-                self.count(*class);
-            }
-            let codes = self.codes.get_or_init(|| {
-                Box::new(CodeCounters {
-                    finals: [const { AtomicU64::new(0) }; 500],
-                    retried: [const { AtomicU64::new(0) }; 500],
-                })
-            });
-            let table = if retried { &codes.retried } else { &codes.finals };
-            bump(&table[usize::from(status) - 100]);
+        const FINALS: [C; 5] = [C::Rq1xx, C::Rq2xx, C::Rq3xx, C::Rq4xx, C::Rq5xx];
+        const RETRIED: [C; 5] = [C::RetryRqCompleted, C::RetryRq2xx, C::RetryRq3xx, C::RetryRq4xx, C::RetryRq5xx];
+        let (completed, classes) =
+            if retried { (C::RetryRqCompleted, &RETRIED) } else { (C::RqCompleted, &FINALS) };
+        self.count(completed);
+        let at = usize::from(status).wrapping_sub(100);
+        if at >= 500 {
+            return;
         }
+        let class = classes[at / 100];
+        // A 1xx cannot be retried: its place in the table is taken by the count above.
+        if class != completed {
+            self.count(class);
+        }
+        let codes = match self.codes.get() {
+            Some(codes) => codes,
+            None => self.first_code(),
+        };
+        bump(if retried { &codes.retried[at] } else { &codes.finals[at] });
+    }
+
+    #[cold]
+    fn first_code(&self) -> &CodeCounters {
+        self.codes.get_or_init(|| {
+            Box::new(CodeCounters {
+                finals: [const { AtomicU64::new(0) }; 500],
+                retried: [const { AtomicU64::new(0) }; 500],
+            })
+        })
     }
 
     /// Present value.
@@ -159,12 +169,7 @@ impl ClusterCounters {
             mine.store(mine.load(Relaxed) + theirs.load(Relaxed), Relaxed);
         }
         other.statuses(&mut |status, retried, count| {
-            let codes = self.codes.get_or_init(|| {
-                Box::new(CodeCounters {
-                    finals: [const { AtomicU64::new(0) }; 500],
-                    retried: [const { AtomicU64::new(0) }; 500],
-                })
-            });
+            let codes = self.first_code();
             let table = if retried { &codes.retried } else { &codes.finals };
             let cell = &table[usize::from(status) - 100];
             cell.store(cell.load(Relaxed) + count, Relaxed);

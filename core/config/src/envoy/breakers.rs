@@ -3,6 +3,7 @@
 use super::policy::percent;
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
+use crate::report::What;
 use nexthop_engine::spec::{Breakers, RetryBudget, RoutingPriority, Thresholds};
 
 const BREAKERS: Fields = Fields::of("CircuitBreakers", &["thresholds", "per_host_thresholds"]);
@@ -57,7 +58,6 @@ fn priority_of(msg: &Msg<'_>) -> Result<RoutingPriority> {
 }
 
 fn thresholds(msg: &Msg<'_>) -> Result<Thresholds> {
-    use crate::report::What;
     if let Some(pools) = msg.get("max_connection_pools") {
         pools.u32()?;
         pools.note(What::NotUsed, "not used here: the caller owns the connections");
@@ -73,16 +73,15 @@ fn thresholds(msg: &Msg<'_>) -> Result<Thresholds> {
 }
 
 fn retry_budget(at: &At<'_>) -> Result<RetryBudget> {
-    use crate::report::What;
     let msg = at.message(&BUDGET)?;
     let budget_percent = msg.or("budget_percent", 20.0, |p| percent(p, 100.0))?;
-    if let Some(interval) = msg.get("budget_interval") {
-        if !interval.duration()?.is_zero() {
-            interval.note(
-                What::NotAvailable,
-                "known, but not available in this version: the budget is that of the instant",
-            );
-        }
+    if let Some(interval) = msg.get("budget_interval")
+        && !interval.duration()?.is_zero()
+    {
+        interval.note(
+            What::NotAvailable,
+            "known, but not available in this version: the budget is that of the instant",
+        );
     }
     Ok(RetryBudget {
         budget_percent,

@@ -11,7 +11,7 @@ use super::policy_legacy::legacy_policy;
 use super::protocol::protocol;
 use crate::block::cluster_block;
 use crate::error::Result;
-use crate::read::{At, Fields, Msg};
+use crate::read::{At, Fields, Msg, nearest};
 use crate::report::What;
 use nexthop_engine::spec::{ClusterKind, ClusterSpec, Endpoints, PolicySpec};
 
@@ -107,6 +107,20 @@ const COMMON: Fields = Fields::of(
 .not_available(&["ignore_new_hosts_until_first_hc", "override_host_status"])
 .one_of(&[&["zone_aware_lb_config", "locality_weighted_lb_config"]]);
 
+const SUBSET: Fields = Fields::of(
+    "LbSubsetConfig",
+    &[
+        "fallback_policy",
+        "default_subset",
+        "subset_selectors",
+        "locality_weight_aware",
+        "scale_locality_weight",
+        "panic_mode_any",
+        "list_as_any",
+        "metadata_fallback_policy",
+    ],
+);
+
 const TYPES: &[(&str, i32)] =
     &[("STATIC", 0), ("STRICT_DNS", 1), ("LOGICAL_DNS", 2), ("EDS", 3), ("ORIGINAL_DST", 4)];
 
@@ -117,6 +131,11 @@ pub(crate) const SHORT_KEYS: &[&str] =
 /// Whether a key is a field of Envoy's cluster.
 pub(crate) fn is_cluster_field(key: &str) -> bool {
     CLUSTER.lookup(key).is_some()
+}
+
+/// The field of Envoy's cluster that a key means or nearly means.
+pub(crate) fn like_cluster_field(key: &str) -> bool {
+    is_cluster_field(key) || nearest(key, CLUSTER.names().map(|(name, _)| name)).is_some()
 }
 
 /// How a cluster comes by its hosts.
@@ -216,7 +235,7 @@ fn policy(msg: &Msg<'_>, spec: &mut ClusterSpec) -> Result<PolicySpec> {
         }
         (None, legacy) => legacy.unwrap_or_default(),
     };
-    subset(msg, spec)?;
+    subset(msg, common.as_ref(), spec)?;
     let named = typed.or_else(|| msg.get("lb_policy"));
     let at = named.as_ref().unwrap_or(&msg.at);
     match (&spec.kind, policy == PolicySpec::ClusterProvided) {
@@ -244,17 +263,24 @@ fn refuse_partial(msg: &Msg<'_>, common: Option<&Msg<'_>>) -> Result<()> {
 }
 
 /// Without selectors a subset configuration does nothing.
-fn subset(msg: &Msg<'_>, spec: &ClusterSpec) -> Result<()> {
+fn subset(msg: &Msg<'_>, common: Option<&Msg<'_>>, spec: &ClusterSpec) -> Result<()> {
     let Some(at) = msg.get("lb_subset_config") else { return Ok(()) };
-    let selectors = ["subset_selectors", "subsetSelectors"].iter().find_map(|key| at.raw(key));
-    let inert = selectors.is_none_or(|list| list.node.items().is_none_or(<[_]>::is_empty));
-    match &spec.kind {
-        ClusterKind::Composite(_) => {
-            at.note(What::NotUsed, "not used: a composite cluster has no hosts of its own")
-        }
-        ClusterKind::Hosts if inert => at.note(What::NotUsed, "not used: it has no selectors"),
-        ClusterKind::Hosts => return Err(at.unavailable("balancing over subsets")),
+    let subset = at.message(&SUBSET)?;
+    let inert =
+        subset.get("subset_selectors").is_none_or(|list| list.node.items().is_none_or(<[_]>::is_empty));
+    if spec.kind != ClusterKind::Hosts {
+        at.note(What::NotUsed, "not used: a composite cluster has no hosts of its own");
+        return Ok(());
     }
+    if !inert {
+        return Err(at.unavailable("balancing over subsets"));
+    }
+    let weighted = common.is_some_and(|common| common.has("locality_weighted_lb_config"));
+    if subset.or("locality_weight_aware", false, |flag| flag.bool())? && !weighted {
+        let text = "locality_weight_aware needs `locality_weighted_lb_config` in common_lb_config";
+        return Err(at.fail(text));
+    }
+    at.note(What::NotUsed, "not used: it has no selectors");
     Ok(())
 }
 

@@ -122,6 +122,12 @@ const MANAGER: Fields = Fields::of("HttpConnectionManager", &["route_config", "h
 
 const MANAGER_TYPE: &str =
     "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+/// Filters that take part in upstream decisions.
+const DECIDING_FILTERS: &[&str] = &[
+    "envoy.extensions.filters.http.stateful_session.",
+    "envoy.extensions.filters.http.admission_control.",
+    "envoy.extensions.filters.http.adaptive_concurrency.",
+];
 const ROUTER_TYPE: &str = "envoy.extensions.filters.http.router.v3.Router";
 
 /// Reads a `Listener`.
@@ -155,8 +161,10 @@ fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     }
     msg.each("http_filters", |item| {
         let config = ["typed_config", "typedConfig"].iter().find_map(|key| item.raw(key));
-        let is_router = config.is_some_and(|config| config.type_name().is_ok_and(|name| name == ROUTER_TYPE));
-        if !is_router {
+        let type_name = config.and_then(|config| config.type_name().ok()).unwrap_or_default();
+        if DECIDING_FILTERS.iter().any(|filter| type_name.starts_with(filter)) {
+            item.note(What::NotAvailable, "known, but not available in this version");
+        } else if type_name != ROUTER_TYPE {
             item.note(What::NotUsed, "not used here: filters are a proxy's own work");
         }
         Ok(())

@@ -38,10 +38,7 @@ impl<'s> Reader<'s> {
             self.blanks();
             let place = self.place();
             let mut done = match self.peek() {
-                Some(b'[' | b'{') if open.len() >= MAX_DEPTH => {
-                    let text = format!("values are nested more than {MAX_DEPTH} levels deep");
-                    return Err(Fault::new(place, text));
-                }
+                Some(b'[' | b'{') if open.len() >= MAX_DEPTH => return Err(Fault::too_deep(place)),
                 Some(b'[') => {
                     self.at += 1;
                     self.blanks();
@@ -81,6 +78,7 @@ impl<'s> Reader<'s> {
                             Some(b']') => self.at += 1,
                             _ => return Err(self.fault("`,` or `]`")),
                         }
+                        items.shrink_to_fit();
                         done = Node { kind: Kind::List(items), place };
                     }
                     Some(Open::Map(place, mut entries, (key, key_place))) => {
@@ -96,6 +94,7 @@ impl<'s> Reader<'s> {
                             Some(b'}') => self.at += 1,
                             _ => return Err(self.fault("`,` or `}`")),
                         }
+                        entries.shrink_to_fit();
                         done = Node { kind: Kind::Map(entries), place };
                     }
                 }

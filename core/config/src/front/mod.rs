@@ -27,6 +27,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Vec<Node<'_>>, Fault> {
     }
     match json::parse(text) {
         Ok(nodes) => Ok(nodes),
+        Err(fault) if fault.is_final => Err(fault),
         // The reader that understood more has the more helpful complaint.
         Err(from_json) => yaml::parse(text)
             .map_err(|from_yaml| if from_json.place > from_yaml.place { from_json } else { from_yaml }),

@@ -14,7 +14,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<Node<'_>>, Fault> {
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
             let place = Place::new(error.marker().line(), error.marker().col() + 1);
-            Fault::new(place, format!("not readable as YAML: {}", error.info()))
+            match error.info() {
+                // The scanner's own bound for brackets, which lies above ours.
+                "recursion limit exceeded" => Fault::too_deep(place),
+                info => Fault::new(place, format!("not readable as YAML: {info}")),
+            }
         })?;
         builder.event(event, span)?;
     }
@@ -79,9 +83,16 @@ impl<'s> Builder<'s> {
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(done) = self.open.pop() else { return Ok(()) };
+                // Most lists and mappings are tiny: what they reserved would outweigh what they hold.
                 let kind = match done.body {
-                    Body::List(items) => Kind::List(items),
-                    Body::Map { entries, .. } => Kind::Map(entries),
+                    Body::List(mut items) => {
+                        items.shrink_to_fit();
+                        Kind::List(items)
+                    }
+                    Body::Map { mut entries, .. } => {
+                        entries.shrink_to_fit();
+                        Kind::Map(entries)
+                    }
                 };
                 let node = Node { kind, place: done.place };
                 let (weight, height) = (done.weight + 1, done.height + 1);
@@ -98,7 +109,7 @@ impl<'s> Builder<'s> {
 
     fn begin(&mut self, place: Place, anchor: usize, ignored: bool, body: Body<'s>) -> Result<(), Fault> {
         if self.open.len() >= MAX_DEPTH {
-            return Err(too_deep(place));
+            return Err(Fault::too_deep(place));
         }
         self.open.push(Open { place, anchor, ignored, weight: 0, height: 0, body });
         Ok(())
@@ -116,7 +127,7 @@ impl<'s> Builder<'s> {
             return Err(Fault::new(place, text));
         }
         if self.open.len() + height > MAX_DEPTH {
-            return Err(too_deep(place));
+            return Err(Fault::too_deep(place));
         }
         self.finish(Sized { node, weight, height, ignored: false }, 0)
     }
@@ -181,8 +192,4 @@ fn is_non_specific(tag: &Tag) -> bool {
 
 fn is_ignore(tag: Option<&Tag>) -> bool {
     tag.is_some_and(|tag| tag.handle == "!" && tag.suffix == "ignore")
-}
-
-fn too_deep(place: Place) -> Fault {
-    Fault::new(place, format!("values are nested more than {MAX_DEPTH} levels deep"))
 }

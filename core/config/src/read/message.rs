@@ -113,10 +113,10 @@ impl<'a> Msg<'a> {
     pub(crate) fn each<T>(
         &'a self,
         name: &'static str,
-        mut reader: impl FnMut(At<'_>) -> Result<T>,
+        reader: impl FnMut(At<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
         match self.get(name) {
-            Some(list) => list.items()?.map(|item| reader(item)).collect(),
+            Some(list) => list.items()?.map(reader).collect(),
             None => Ok(Vec::new()),
         }
     }

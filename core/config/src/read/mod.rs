@@ -15,6 +15,3 @@ pub(crate) use fields::{Fields, is_spelling};
 pub(crate) use message::Msg;
 pub(crate) use nearest::nearest;
 pub(crate) use value::struct_of;
-
-#[cfg(test)]
-mod tests;

@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn finds_slips_only() {
         let known = ["connect_timeout", "lb_policy", "load_assignment", "type"];
-        let near = |name| nearest(name, known.into_iter());
+        let near = |name: &str| nearest(name, known.into_iter());
         assert_eq!(near("conect_timeout").as_deref(), Some("connect_timeout"));
         assert_eq!(near("connectTimeOut").as_deref(), Some("connect_timeout"));
         assert_eq!(near("lb_polciy").as_deref(), Some("lb_policy"));

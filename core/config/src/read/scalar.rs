@@ -236,4 +236,77 @@ fn decimal(text: &str) -> Option<f64> {
 }
 
 #[cfg(test)]
-pub(super) use {integer_of as test_integer_of, yaml_bool as test_yaml_bool, yaml_int as test_yaml_int};
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boolean_words_of_yaml() {
+        for word in ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"] {
+            assert_eq!(yaml_bool(word), Some(true), "{word}");
+        }
+        for word in ["n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"] {
+            assert_eq!(yaml_bool(word), Some(false), "{word}");
+        }
+        for word in ["yEs", "tRUE", "oN", "t", "f", "1", "0", "", "ä", "yesno", "Y "] {
+            assert_eq!(yaml_bool(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn integers_of_yaml() {
+        let cases = [
+            ("0", 0),
+            ("00", 0),
+            ("-0", 0),
+            ("+5", 5),
+            ("010", 8),
+            ("-010", -8),
+            ("0x10", 16),
+            ("0XfF", 255),
+            ("-0x10", -16),
+            ("9223372036854775807", i64::MAX),
+            ("-9223372036854775808", i64::MIN),
+        ];
+        for (text, value) in cases {
+            assert_eq!(yaml_int(text), Some(value), "{text}");
+        }
+        for text in [
+            "",
+            "-",
+            "+",
+            "0x",
+            "08",
+            "0o10",
+            "0b11",
+            "1_000",
+            "1e1",
+            "1.0",
+            " 1",
+            "1 ",
+            "9223372036854775808",
+            "é",
+        ] {
+            assert_eq!(yaml_int(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn integers_of_text() {
+        let cases = [
+            ("10", 10),
+            ("010", 10),
+            ("0x10", 16),
+            ("0X64", 100),
+            ("1e1", 10),
+            ("10.0", 10),
+            ("-0", 0),
+            ("+5", 5),
+        ];
+        for (text, value) in cases {
+            assert_eq!(integer_of(text), Some(value), "{text}");
+        }
+        for text in ["", " 10", "10 ", "1_0", "0x", "-0x1", "10.5", "1e400", "abc", ".5", "NaN", "0o10"] {
+            assert_eq!(integer_of(text), None, "{text}");
+        }
+    }
+}

@@ -3,13 +3,15 @@
 use super::state::{End, State};
 use super::{Walk, clear};
 use crate::clock::Time;
+use crate::engine::Core;
 use crate::hash::policy::{GeneratedCookie, HashInput, HashPolicies};
 use crate::headers::HeaderView;
 use crate::ids::{GENERATIONS, Id};
 use crate::outcome::{Decision, Head, Misuse, NEVER, flags, head_bits, refusal};
 use crate::policies::{ClusterPolicy, Leads, Policies, RequestPolicy};
 use crate::random::Random;
-use crate::retry::RetrySettings;
+use crate::request::slab::Slot;
+use crate::retry::{RetryPolicy, RetrySettings};
 use crate::route::RequestView;
 use twox_hash::XxHash64;
 
@@ -74,8 +76,7 @@ impl<'a> Walk<'a> {
                 None => return Err(Misuse::NotFound),
             },
         };
-        let index = self.take_slot()?;
-        let slot = self.core.slab.get(index).ok_or(Misuse::Limit)?;
+        let (index, slot) = self.take_slot()?;
         let mut state = slot.state.lock();
         let st = &mut *state;
         st.reset(self.now);
@@ -127,7 +128,27 @@ impl<'a> Walk<'a> {
             }
         }
         let retry = policies.retry(st);
-        if let Some(settings) = RetrySettings::new(retry, view, head.bits & head_bits::INTERNAL != 0) {
+        self.retry_state(st, retry, head.bits & head_bits::INTERNAL != 0, view);
+        if let Some(Stateless { number }) = stateless {
+            self.number(st, number);
+            if !head.tried.is_empty() {
+                st.rare().tried =
+                    head.tried.split(',').map(|a| a.trim_ascii().to_owned()).filter(|a| !a.is_empty()).collect();
+            }
+        }
+        self.first(policies, slot, id.pack(), st, out);
+        Ok(())
+    }
+
+    /// Section 4 of `spec/retry-and-timeouts.md`.
+    #[inline]
+    fn retry_state(&mut self, st: &mut State, retry: &RetryPolicy, trusted: bool, view: &RequestView<'_>) {
+        st.back_off = retry.back_off;
+        if !trusted && retry.is_plain() {
+            st.retries = !retry.on.is_empty();
+            st.remaining = retry.num_retries;
+            st.on = retry.on;
+        } else if let Some(settings) = RetrySettings::new(retry, view, trusted) {
             st.retries = true;
             st.remaining = settings.remaining;
             st.on = settings.bits;
@@ -135,38 +156,80 @@ impl<'a> Walk<'a> {
                 st.rare().extra = settings.extra;
             }
         }
-        st.back_off = retry.back_off;
-        if let Some(Stateless { number }) = stateless {
-            st.stateless = true;
-            st.number = number;
-            st.is_retry = number > 1;
-            st.remaining = st.remaining.saturating_sub(number.saturating_sub(1));
+    }
+
+    /// A stateless attempt with its number.
+    #[inline]
+    fn number(&mut self, st: &mut State, number: u32) {
+        st.stateless = true;
+        st.number = number;
+        if number > 1 {
+            st.is_retry = true;
+            st.remaining = st.remaining.saturating_sub(number - 1);
             for _ in 2..number.min(64) {
                 st.back_off.skip();
             }
-            if !head.tried.is_empty() {
-                st.rare().tried = head
-                    .tried
-                    .split(',')
-                    .map(|a| a.trim_ascii().to_owned())
-                    .filter(|a| !a.is_empty())
-                    .collect();
-            }
         }
+    }
+
+    /// A stateless attempt in a cluster, without a head.
+    #[inline]
+    pub(crate) fn pick_one(
+        &mut self,
+        target: u32,
+        number: u32,
+        key: Option<&[u8]>,
+        out: &mut Decision,
+    ) -> Result<(), Misuse> {
+        let snapshot: &'a _ = self.snapshot;
+        let policies: &Policies = &snapshot.policies;
+        let policy_index = policies.targets.get((target as usize).wrapping_sub(1)).copied().flatten();
+        let direct = policy_index.and_then(|index| match &policies.list[index as usize].leads {
+            Leads::Cluster(cluster) => {
+                policies.cluster(*cluster).map(|own| (index, *cluster, &policies.list[index as usize], own))
+            }
+            _ => None,
+        });
+        let Some((policy_index, cluster, policy, own)) = direct else {
+            let head = Head { target, number, key, ..Head::default() };
+            return self.begin(&head, Some(Stateless { number }), out);
+        };
+        clear(out);
+        if key.is_some_and(|key| key.len() > HEAD_LIMIT) {
+            return Err(Misuse::Limit);
+        }
+        let (index, slot) = self.take_slot()?;
+        let mut state = slot.state.lock();
+        let st = &mut *state;
+        st.reset(self.now);
+        let id = Id { engine: self.core.settings.index, slot: index, generation: st.generation, attempt: 0 };
+        st.policies = policies.generation;
+        st.policy = policy_index;
+        st.cluster = cluster;
+        st.cluster_retry = own.retry.is_some();
+        st.timeout = policy.timeout;
+        st.per_try = policy.per_try;
+        st.deadline = if st.timeout == NEVER { Time::NEVER } else { self.now.plus(st.timeout) };
+        st.routing = policy.priority;
+        if own.hashes {
+            let head = Head { key, ..Head::default() };
+            self.hash(st, policies, policy, own, &head, &EMPTY);
+        }
+        self.retry_state(st, policies.retry(st), false, &EMPTY);
+        self.number(st, number);
         self.first(policies, slot, id.pack(), st, out);
         Ok(())
     }
 
     /// A free slot: from the worker's stock, or from the engine's.
     #[inline]
-    fn take_slot(&mut self) -> Result<u32, Misuse> {
-        if let Some(index) = self.free.pop() {
-            return Ok(index);
-        }
-        if !self.core.slab.fetch(self.free, self.core.settings.first_generation) {
+    fn take_slot(&mut self) -> Result<(u32, &'a Slot), Misuse> {
+        if self.free.is_empty() && !self.core.slab.fetch(self.free, self.core.settings.first_generation) {
             return Err(Misuse::Limit);
         }
-        self.free.pop().ok_or(Misuse::Limit)
+        let index = self.free.pop().ok_or(Misuse::Limit)?;
+        let core: &'a Core = self.core;
+        core.slab.get(index).map(|slot| (index, slot)).ok_or(Misuse::Limit)
     }
 
     /// A done request's slot goes back to the stock; its ids are stale from here on.
@@ -308,6 +371,10 @@ impl<'a> Walk<'a> {
         out.bits |= self.signals();
     }
 }
+
+/// A request without a head.
+const EMPTY: RequestView<'static> =
+    RequestView { method: "", scheme: "", authority: "", path: "", headers: HeaderView::EMPTY };
 
 /// Why a route leads to no cluster.
 enum Answer {

@@ -6,6 +6,7 @@ use crate::balance::Selection;
 use crate::breaker::ledger;
 use crate::breaker::{Permit, Place, acquire, leave, release};
 use crate::clock::Time;
+use crate::cluster::ClusterView;
 use crate::ids::{Id, attempt_mark, request_of};
 use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, refusal, resource, span, wait};
 use crate::policies::Policies;
@@ -116,22 +117,48 @@ impl Walk<'_> {
 
     /// Chooses a host and asks for a permit there.
     fn select(&mut self, policies: &Policies, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
-        if self.snapshot.clusters[st.cluster as usize].view.is_none() {
+        let Some(view) = &self.snapshot.clusters[st.cluster as usize].view else {
             self.refuse(request, st, refusal::NO_CLUSTER, 503, flags::NC, out);
             return;
-        }
-        let picked = match self.host(policies, st) {
-            Ok(picked) => picked,
+        };
+        // A first choice among hosts of its own is by far the most frequent one.
+        let picked = if view.composite.is_none() && !st.is_retry {
+            let want = Want {
+                hash: st.hash,
+                own_hashes: &[],
+                number: st.number,
+                candidates: 1,
+                reject: None,
+            };
+            self.among(st.cluster, view, &want)
+        } else {
+            self.host(policies, st)
+        };
+        match picked {
+            Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
             Err(why) => {
                 st.resource = why;
                 let counters = &self.clusters[st.cluster as usize].counters;
                 counters.count(Counter::CxNoneHealthy);
                 counters.count_status(503, false);
                 self.refuse(request, st, refusal::NO_HEALTHY_UPSTREAM, 503, flags::UH, out);
-                return;
             }
-        };
-        let facts = self.core.hosts.facts(picked.slot);
+        }
+    }
+
+    /// A host is chosen; the breakers have the next word.
+    #[inline]
+    fn at_host(
+        &mut self,
+        policies: &Policies,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        picked: Picked,
+        out: &mut Decision,
+    ) {
+        let core = self.core;
+        let facts = core.hosts.facts(picked.slot);
         let mut attempt = Attempt {
             mark: attempt_mark(st.number.max(1)),
             number: st.number,
@@ -144,14 +171,15 @@ impl Walk<'_> {
             total: false,
             priority: picked.priority,
         };
-        let style = match &self.snapshot.clusters[picked.cluster as usize].view {
-            Some(view) => view.style(st.stateless),
-            None => crate::spec::ConnectionStyle::Count,
-        };
-        let core = self.core;
+        out.host = attempt.slot;
+        out.host_version = facts.version.load(Relaxed);
         let waiters = Waiters { slab: &core.slab, ready: &core.ready };
         let permit = {
             let ask = self.ask(picked.cluster, picked.slot, st.routing);
+            let style = match &self.snapshot.clusters[picked.cluster as usize].view {
+                Some(view) => view.style(st.stateless),
+                None => crate::spec::ConnectionStyle::Count,
+            };
             acquire(&ask, style, request, &slot.grant, &waiters)
         };
         match permit {
@@ -165,6 +193,7 @@ impl Walk<'_> {
                 st.phase = Phase::Queued;
                 // The grant may have come between queueing and here.
                 if slot.grant.get() == Place::Waiting {
+                    (out.host, out.host_version) = (0, 0);
                     self.wait(request, st, wait::QUEUE, st.deadline.min(self.now.plus(ASK_BACK)), out);
                 } else {
                     self.queued(policies, slot, request, st, out);
@@ -172,8 +201,6 @@ impl Walk<'_> {
             }
             Permit::Refused(which) => {
                 st.tried.push((attempt.slot, attempt.birth));
-                out.host = attempt.slot;
-                out.host_version = facts.version.load(Relaxed);
                 self.overflow(request, st, which, out);
             }
         }
@@ -199,6 +226,8 @@ impl Walk<'_> {
             Place::Granted => {
                 slot.grant.set(Place::None);
                 st.queued = None;
+                out.host = attempt.slot;
+                out.host_version = self.core.hosts.facts(attempt.slot).version.load(Relaxed);
                 self.go(policies, request, st, attempt, out);
             }
             Place::Overflow => {
@@ -264,16 +293,11 @@ impl Walk<'_> {
         out: &mut Decision,
     ) {
         let policy = policies.request(st);
-        let wants = match policies.cluster(st.cluster).and_then(|own| own.retry.as_ref()) {
-            Some((_, wants)) => *wants,
-            None => policy.wants,
-        };
+        let wants = policies.wants(st);
         let remaining = span(st.deadline, self.now);
         out.kind = kind::GO;
         out.request = request;
         out.attempt = request | u64::from(attempt.mark);
-        out.host = attempt.slot;
-        out.host_version = self.core.hosts.facts(attempt.slot).version.load(Relaxed);
         out.number = attempt.number;
         out.want_ok = wants.ok;
         out.want_err = wants.err;
@@ -285,7 +309,7 @@ impl Walk<'_> {
             bits |= Self::header_bits(policy, st);
         }
         out.bits = bits | self.signals();
-        if !st.stateless {
+        if st.retries && !st.stateless {
             st.tried.push((attempt.slot, attempt.birth));
         }
         st.attempts.push(attempt);
@@ -334,15 +358,23 @@ impl Walk<'_> {
 
     /// One selection in one cluster; a composite hands on to the sub-cluster of this attempt.
     fn pick(&mut self, cluster: u32, want: &Want<'_>) -> Result<Picked, u8> {
-        let entry = &self.snapshot.clusters[cluster as usize];
-        let Some(view) = &entry.view else { return Err(resource::SUB_CLUSTER_MISSING) };
-        if let Some(subs) = &view.composite {
-            return self.composite(subs, want);
+        let Some(view) = &self.snapshot.clusters[cluster as usize].view else {
+            return Err(resource::SUB_CLUSTER_MISSING);
+        };
+        match &view.composite {
+            Some(subs) => self.composite(subs, want),
+            None => self.among(cluster, view, want),
         }
+    }
+
+    /// One selection among a cluster's own hosts.
+    #[inline]
+    fn among(&mut self, cluster: u32, view: &ClusterView, want: &Want<'_>) -> Result<Picked, u8> {
         let mine = &mut self.clusters[cluster as usize];
         let Some(scheduler) = &mut mine.scheduler else { return Err(resource::SUB_CLUSTER_MISSING) };
         let own = want.own_hashes.iter().find(|(of, _)| *of == cluster);
-        let active = |p: usize| entry.shared.ledgers[p].requests.load(Relaxed);
+        let ledgers = &mine.shared.ledgers;
+        let active = |p: usize| ledgers[p].requests.load(Relaxed);
         let mut selection = Selection {
             hash: own.map_or(want.hash, |(_, hash)| *hash),
             random: self.random,
@@ -356,16 +388,9 @@ impl Walk<'_> {
             degraded: false,
         };
         let slot = scheduler.choose(view.view(&self.core.hosts), &mut selection);
-        let mut bits = 0;
-        if selection.panic {
-            bits |= bits::PANIC;
-        }
-        if selection.degraded {
-            bits |= bits::DEGRADED;
-        }
-        let priority = selection.priority;
+        let bits = if selection.panic { bits::PANIC } else { 0 } | if selection.degraded { bits::DEGRADED } else { 0 };
         match slot {
-            Some(slot) => Ok(Picked { slot, cluster, priority, bits }),
+            Some(slot) => Ok(Picked { slot, cluster, priority: selection.priority, bits }),
             None => Err(resource::NONE),
         }
     }

@@ -17,7 +17,8 @@ impl Walk<'_> {
     /// Gives back what an attempt holds and forgets it.
     #[inline]
     pub(crate) fn end_attempt(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize, closed: bool) {
-        let attempt = st.attempts.remove(at);
+        let attempt = if at + 1 == st.attempts.len() { st.attempts.pop() } else { Some(st.attempts.remove(at)) };
+        let Some(attempt) = attempt else { return };
         let core = self.core;
         let waiters = Waiters { slab: &core.slab, ready: &core.ready };
         let ask = self.ask(attempt.cluster, attempt.slot, st.routing);
@@ -79,12 +80,10 @@ impl Walk<'_> {
         }
         let closed = (broken && self.closes(&attempt, false)) || outcome.bits & outcome_bits::CLOSED != 0;
         self.end_attempt(slot, request, st, at, closed);
-        let mut verdict = self.verdict(st, action::FORWARD, reason::STREAM_ENDED, 0, 0);
         if st.attempts.is_empty() {
             self.done(request, st);
         }
-        verdict.bits = (self.signals() & 7) as u8;
-        verdict
+        self.verdict(st, action::FORWARD, reason::STREAM_ENDED, 0, 0)
     }
 
     /// A reset after the headers counts against the host as one before them; it is never retried.
@@ -126,12 +125,10 @@ impl Walk<'_> {
         let Some(at) = st.attempt(id.attempt) else { return Verdict::default() };
         self.now = st.at(self.now);
         self.cut(slot, request_of(attempt), st, at);
-        let mut verdict = self.verdict(st, action::FORWARD, reason::CLIENT_GONE, 0, 0);
         if st.attempts.is_empty() {
             self.done(request_of(attempt), st);
         }
-        verdict.bits = (self.signals() & 7) as u8;
-        verdict
+        self.verdict(st, action::FORWARD, reason::CLIENT_GONE, 0, 0)
     }
 
     fn cut(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize) {
@@ -185,10 +182,8 @@ impl Walk<'_> {
                 failure::MAX_STREAM_DURATION
             });
         }
-        let mut verdict = self.verdict(st, action::FORWARD, reason::CLIENT_GONE, status, 0);
         self.done(request, st);
-        verdict.bits = (self.signals() & 7) as u8;
-        verdict
+        self.verdict(st, action::FORWARD, reason::CLIENT_GONE, status, 0)
     }
 
     /// The global limit ran out on an attempt (section 14.3).

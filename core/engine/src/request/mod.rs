@@ -13,7 +13,7 @@ use crate::clock::Time;
 use crate::engine::Core;
 use crate::ids::Id;
 use crate::outcome::{Decision, Misuse, bits};
-use crate::policies::{ClusterPolicy, Policies, RequestPolicy};
+use crate::policies::{ClusterPolicy, Policies, RequestPolicy, Wants};
 use crate::random::Source;
 use crate::retry::RetryPolicy;
 use crate::snapshot::Snapshot;
@@ -35,8 +35,6 @@ pub(crate) struct Walk<'a> {
     pub(crate) clusters: &'a mut [WorkerCluster],
     pub(crate) free: &'a mut Vec<u32>,
     pub(crate) now: Time,
-    /// Bits to answer with.
-    pub(crate) signals: u16,
 }
 
 /// The policies a request was made with.
@@ -65,6 +63,16 @@ impl Policies {
     #[inline]
     pub(crate) fn cluster(&self, index: u32) -> Option<&ClusterPolicy> {
         self.clusters.get(index as usize)?.as_ref()
+    }
+
+    /// The wanted response headers in force.
+    #[inline]
+    pub(crate) fn wants(&self, state: &State) -> Wants {
+        let own = if state.cluster_retry { self.cluster(state.cluster) } else { None };
+        match own.and_then(|cluster| cluster.retry.as_ref()) {
+            Some((_, wants)) => *wants,
+            None => self.request(state).wants,
+        }
     }
 
     /// The retry policy in force: the cluster's own replaces the route's.
@@ -126,8 +134,9 @@ impl<'a> Walk<'a> {
         core.slab.get(id.slot).ok_or(Misuse::Ended)
     }
 
-    pub(crate) fn signals(&mut self) -> u16 {
-        let mut signals = self.signals;
+    #[inline]
+    pub(crate) fn signals(&self) -> u16 {
+        let mut signals = 0;
         if self.core.ready.any() {
             signals |= bits::WAKE;
         }

@@ -103,10 +103,7 @@ impl<'a> Walk<'a> {
         let headers = if outcome.headers.is_empty() {
             HeaderView::EMPTY
         } else {
-            let wants = match made.cluster(st.cluster).and_then(|own| own.retry.as_ref()) {
-                Some((_, wants)) => *wants,
-                None => made.request(st).wants,
-            };
+            let wants = made.wants(st);
             let set = if status < 400 { wants.ok } else { wants.err };
             names = self.core.wants.lock().get(u32::from(set)).ok_or(Misuse::Invalid)?;
             HeaderView::new(&names, outcome.headers).ok_or(Misuse::Invalid)?
@@ -144,10 +141,8 @@ impl<'a> Walk<'a> {
                 self.clusters[st.cluster as usize].counters.count_status(status, false);
                 if whole {
                     self.end_attempt(slot, request, st, at, outcome.bits & outcome_bits::CLOSED != 0);
-                    let mut verdict = self.verdict(st, action::FORWARD, why, status, 0);
                     self.done(request, st);
-                    verdict.bits = self.signals() as u8 & 7;
-                    return Ok(verdict);
+                    return Ok(self.verdict(st, action::FORWARD, why, status, 0));
                 }
                 st.attempts[at].answered = true;
                 st.phase = Phase::Streaming;
@@ -231,10 +226,8 @@ impl<'a> Walk<'a> {
                 st.flags |= flag;
                 st.end = End::Failed(kind);
                 st.reply_status = status;
-                let mut verdict = self.verdict(st, action::FORWARD, why, status, 0);
                 self.done(request, st);
-                verdict.bits = self.signals() as u8 & 7;
-                verdict
+                self.verdict(st, action::FORWARD, why, status, 0)
             }
         }
     }
@@ -366,16 +359,14 @@ impl<'a> Walk<'a> {
         st.immediate = why == reason::IMMEDIATE;
         st.retry_at = self.now.plus(after_ms.saturating_mul(MILLI));
         st.phase = Phase::BackOff;
-        let mut verdict = self.verdict(st, action::RETRY, why, status, after_ms);
         if st.stateless {
             self.done(request, st);
-            verdict.bits = self.signals() as u8 & 7;
         }
-        verdict
+        self.verdict(st, action::RETRY, why, status, after_ms)
     }
 
     #[inline]
-    pub(crate) fn verdict(&mut self, st: &State, act: u8, why: u8, status: u16, after_ms: u64) -> Verdict {
+    pub(crate) fn verdict(&self, st: &State, act: u8, why: u8, status: u16, after_ms: u64) -> Verdict {
         Verdict {
             code: 0,
             action: act,

@@ -51,6 +51,12 @@ impl RetryPolicy {
         })
     }
 
+    /// Whether nothing of a request that is not trusted changes this policy.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.request_headers.is_empty()
+    }
+
     /// Whether `retriable_request_headers` lets requests like this one be retried.
     pub fn allows(&self, request: &RequestView<'_>) -> bool {
         self.request_headers.is_empty() || self.request_headers.iter().any(|header| request.satisfies(header))

@@ -86,10 +86,7 @@ pub fn pick(
         return Err(Misuse::Invalid);
     }
     let index = seated(local, engine)?;
-    let head = Head { target, number, key, ..Head::default() };
-    guarded(local, index, 0, now, |core, worker, at| {
-        core.begin(worker, &head, Some(Stateless { number }), at, out)
-    })
+    guarded(local, index, 0, now, |core, worker, at| core.pick(worker, target, number, key, at, out))
 }
 
 /// A new request and its first choice. With `head.number` set it is a stateless pick with a whole head.

@@ -1,0 +1,296 @@
+//! Clusters: policies, breakers, protocols, and what is noted or refused.
+
+use crate::{cluster, noted, read};
+use nexthop_config::What;
+use nexthop_engine::spec::{
+    BackOffSpec, ConnectionStyle, ConsistentHashing, HashFunction, HashSource, LocalityBalancing, PolicySpec,
+    Protocol, RetryOn, SelectionMethod,
+};
+use std::time::Duration;
+
+fn typed(x: &str, message: &str, fields: &str) -> Result<PolicySpec, String> {
+    let comma = if fields.is_empty() { "" } else { ", " };
+    cluster(&format!(
+        "load_balancing_policy: {{policies: [{{typed_extension_config: {{name: p, typed_config: {{\"@type\": \
+         type.googleapis.com/envoy.extensions.load_balancing_policies.{x}.v3.{message}{comma}{fields}}}}}}}]}}"
+    ))
+    .map(|cluster| cluster.policy)
+    .map_err(|error| error.to_string())
+}
+
+#[test]
+fn defaults() {
+    let web = cluster("type: STATIC").unwrap();
+    assert_eq!(web, nexthop_engine::spec::ClusterSpec { name: "web".into(), ..Default::default() });
+}
+
+#[test]
+fn typed_policies() {
+    let weighted = "locality_lb_config: {locality_weighted_lb_config: {}}";
+    assert_eq!(
+        typed("round_robin", "RoundRobin", weighted),
+        Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::Weighted })
+    );
+    assert_eq!(
+        typed(
+            "random",
+            "Random",
+            "locality_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true, force_local_zone: {}}}"
+        ),
+        Ok(PolicySpec::Random { locality: LocalityBalancing::ZoneAware { fail_traffic_on_panic: true } })
+    );
+    assert_eq!(
+        typed(
+            "least_request",
+            "LeastRequest",
+            "choice_count: 0, selection_method: full_scan, active_request_bias: {default_value: 0.5, runtime_key: k}"
+        ),
+        Ok(PolicySpec::LeastRequest {
+            choice_count: 0,
+            active_request_bias: 0.5,
+            selection: SelectionMethod::FullScan,
+            locality: LocalityBalancing::None,
+        })
+    );
+    // Numbers without a name load and make unweighted picks find nothing.
+    assert!(matches!(
+        typed("least_request", "LeastRequest", "selection_method: 7"),
+        Ok(PolicySpec::LeastRequest { choice_count: 0, .. })
+    ));
+    let hashing = ConsistentHashing { use_hostname: true, balance_factor: 99, hash_policy: vec![] };
+    assert_eq!(
+        typed(
+            "ring_hash",
+            "RingHash",
+            "hash_function: MURMUR_HASH_2, minimum_ring_size: 0, maximum_ring_size: 9000000, use_hostname_for_hashing: true, hash_balance_factor: 99, locality_weighted_lb_config: {}"
+        ),
+        Ok(PolicySpec::RingHash {
+            hash_function: HashFunction::MurmurHash2,
+            minimum_ring_size: 0,
+            maximum_ring_size: 9_000_000,
+            hashing,
+            locality_weighted: true,
+        })
+    );
+    // The newer message hides the older fields.
+    assert!(matches!(
+        typed("ring_hash", "RingHash", "use_hostname_for_hashing: true, consistent_hashing_lb_config: {}"),
+        Ok(PolicySpec::RingHash { hashing: ConsistentHashing { use_hostname: false, .. }, .. })
+    ));
+    for size in ["1", "0", "8", "65536"] {
+        assert!(typed("maglev", "Maglev", &format!("table_size: {size}")).is_err(), "{size}");
+    }
+    for size in [2, 3, 7, 65_537, 5_000_077_u64] {
+        let policy = typed("maglev", "Maglev", &format!("table_size: {size}"));
+        assert!(matches!(policy, Ok(PolicySpec::Maglev { table_size, .. }) if table_size == size), "{size}");
+    }
+    assert!(typed("maglev", "Maglev", "consistent_hashing_lb_config: {hash_policy: [{}]}").is_err());
+}
+
+#[test]
+fn policies_this_version_lacks() {
+    for (x, message) in [
+        ("subset", "Subset"),
+        ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin"),
+        ("wrr_locality", "WrrLocality"),
+        ("override_host", "OverrideHost"),
+        ("load_aware_locality", "LoadAwareLocality"),
+    ] {
+        let error = typed(x, message, "").unwrap_err();
+        assert!(error.ends_with("is known, but not available in this version"), "{error}");
+    }
+    assert!(cluster("lb_subset_config: {subset_selectors: [{keys: [a]}]}").is_err());
+    assert!(cluster("lb_subset_config: {fallback_policy: ANY_ENDPOINT}").is_ok());
+}
+
+#[test]
+fn the_first_known_policy_wins() {
+    let entry = |kind: &str| {
+        format!(
+            "{{typed_extension_config: {{name: p, typed_config: {{\"@type\": type.googleapis.com/{kind}}}}}}}"
+        )
+    };
+    let random = entry("envoy.extensions.load_balancing_policies.random.v3.Random");
+    let peak = entry("envoy.extensions.load_balancing_policies.peak_ewma.v3.PeakEwma");
+    let subset = entry("envoy.extensions.load_balancing_policies.subset.v3.Subset");
+    let policies =
+        |list: &str| cluster(&format!("lb_policy: MAGLEV, load_balancing_policy: {{policies: [{list}]}}"));
+    assert!(matches!(
+        policies(&format!("{peak}, {random}, {subset}")).unwrap().policy,
+        PolicySpec::Random { .. }
+    ));
+    assert!(policies(&peak).unwrap_err().message.contains("none of the policies [p] is known"));
+    assert!(policies("").is_err());
+    assert!(policies("{typed_extension_config: {name: p}}").is_err());
+    assert!(cluster("lb_policy: LOAD_BALANCING_POLICY_CONFIG").is_err());
+    for partial in [
+        "common_lb_config: {zone_aware_lb_config: {}}",
+        "common_lb_config: {consistent_hashing_lb_config: {}}",
+        "lb_subset_config: {}",
+    ] {
+        assert!(
+            cluster(&format!("load_balancing_policy: {{policies: [{random}]}}, {partial}")).is_err(),
+            "{partial}"
+        );
+    }
+    assert!(
+        cluster(&format!(
+            "load_balancing_policy: {{policies: [{random}]}}, common_lb_config: {{update_merge_window: 0s}}"
+        ))
+        .is_ok()
+    );
+    let wrapped = "{typed_extension_config: {name: p, typed_config: {\"@type\": type.googleapis.com/xds.type.v3.TypedStruct, type_url: type.googleapis.com/envoy.extensions.load_balancing_policies.maglev.v3.Maglev, value: {table_size: 7}}}}";
+    assert!(matches!(policies(wrapped).unwrap().policy, PolicySpec::Maglev { table_size: 7, .. }));
+}
+
+#[test]
+fn legacy_policies() {
+    let policy = |fields: &str| cluster(fields).map(|cluster| cluster.policy);
+    assert!(matches!(
+        policy(
+            "lb_policy: RING_HASH, ring_hash_lb_config: {minimum_ring_size: 7}, common_lb_config: {locality_weighted_lb_config: {}, consistent_hashing_lb_config: {use_hostname_for_hashing: true, hash_balance_factor: 150}}"
+        ),
+        Ok(PolicySpec::RingHash {
+            minimum_ring_size: 7,
+            locality_weighted: true,
+            hashing: ConsistentHashing { use_hostname: true, balance_factor: 150, .. },
+            ..
+        })
+    ));
+    assert!(matches!(
+        policy("common_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true}}"),
+        Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::ZoneAware { fail_traffic_on_panic: true } })
+    ));
+    assert!(policy("common_lb_config: {zone_aware_lb_config: {force_local_zone: {}}}").is_err());
+    assert!(policy("common_lb_config: {consistent_hashing_lb_config: {hash_balance_factor: 99}}").is_err());
+    // Sizes that do not fit each other matter only to the policy that uses them.
+    let crossed = "ring_hash_lb_config: {minimum_ring_size: 20, maximum_ring_size: 10}";
+    assert!(policy(crossed).is_ok());
+    assert!(policy(&format!("lb_policy: RING_HASH, {crossed}")).is_err());
+    assert!(policy("maglev_lb_config: {table_size: 8}").is_ok());
+    assert!(policy("lb_policy: MAGLEV, maglev_lb_config: {table_size: 8}").is_err());
+    assert!(policy("lb_policy: MAGLEV, maglev_lb_config: {table_size: 7}").is_ok());
+}
+
+#[test]
+fn breakers_by_priority() {
+    let web = cluster("circuit_breakers: {thresholds: [{priority: HIGH, max_requests: 1, retry_budget: {}}, {max_retries: 0, track_remaining: yes}, {priority: 1, max_requests: 2}], per_host_thresholds: [{max_connections: 5, track_remaining: true}, {priority: high}, {max_connections: 6}]}").unwrap();
+    let [low, high] = &web.breakers.thresholds;
+    assert_eq!((low.max_retries, low.track_remaining, low.max_requests), (0, true, 1024));
+    assert_eq!((high.max_requests, high.retry_budget.unwrap().budget_percent), (1, 20.0));
+    assert_eq!(web.breakers.per_host_max_connections, [Some(5), None]);
+}
+
+fn options(fields: &str) -> Result<nexthop_engine::spec::ClusterSpec, nexthop_config::ConfigError> {
+    let key = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+    cluster(&format!(
+        "typed_extension_protocol_options: {{{key}: {{\"@type\": type.googleapis.com/{key}, {fields}}}}}"
+    ))
+}
+
+#[test]
+fn protocols() {
+    let h2 = options("explicit_http_config: {http2_protocol_options: {max_concurrent_streams: 7}}, common_http_protocol_options: {idle_timeout: 0s}").unwrap();
+    assert_eq!(
+        (h2.protocol, h2.max_concurrent_streams, h2.idle_timeout),
+        (Protocol::Http2, 7, Duration::ZERO)
+    );
+    assert_eq!(
+        options("explicit_http_config: {http_protocol_options: {}}").unwrap().protocol,
+        Protocol::Http1
+    );
+    for bad in [
+        "http_filters: []",
+        "explicit_http_config: {}",
+        "explicit_http_config: {http3_protocol_options: {}}",
+        "explicit_http_config: {http2_protocol_options: {max_concurrent_streams: 0}}",
+        "explicit_http_config: {http2_protocol_options: {max_concurrent_streams: 2147483648}}",
+        "explicit_http_config: {http_protocol_options: {}}, auto_config: {}",
+        "explicit_http_config: {http_protocol_options: {}}, common_http_protocol_options: {idle_timeout: -1s}",
+    ] {
+        assert!(options(bad).is_err(), "{bad}");
+    }
+    assert_eq!(
+        cluster("http2_protocol_options: {max_concurrent_streams: 9}").unwrap().max_concurrent_streams,
+        9
+    );
+    assert_eq!(cluster("http2_protocol_options: {}").unwrap().protocol, Protocol::Http2);
+    assert!(cluster("http_protocol_options: {}, http2_protocol_options: {}").is_err());
+    assert!(cluster("typed_extension_protocol_options: {foo: {}}").is_err());
+    // Typed options replace the older fields.
+    let key = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+    let both = cluster(&format!("http2_protocol_options: {{}}, common_http_protocol_options: {{idle_timeout: 1s}}, typed_extension_protocol_options: {{{key}: {{\"@type\": type.googleapis.com/{key}, explicit_http_config: {{http_protocol_options: {{}}}}}}}}")).unwrap();
+    assert_eq!((both.protocol, both.idle_timeout), (Protocol::Http1, Duration::from_secs(3600)));
+}
+
+#[test]
+fn retry_and_hash_of_the_cluster() {
+    let base = "explicit_http_config: {http_protocol_options: {}}";
+    let web = options(&format!("{base}, retry_policy: {{}}, hash_policy: [{{header: {{header_name: X-User}}, terminal: true}}, {{connection_properties: {{source_ip: false}}, terminal: true}}]")).unwrap();
+    assert_eq!(web.retry.unwrap().on, RetryOn::default());
+    assert_eq!(web.hash_policy.len(), 1);
+    assert_eq!(web.hash_policy[0].source, HashSource::Header { name: "x-user".into(), rewrite: None });
+    assert!(web.hash_policy[0].terminal);
+
+    let predicate = "{name: x, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate}}";
+    let retry = options(&format!("{base}, retry_policy: {{retry_on: \"5xx,reset\", num_retries: 4, per_try_timeout: 0.1s, retry_host_predicate: [{predicate}], host_selection_retry_max_attempts: 3, retriable_status_codes: [418], retry_back_off: {{base_interval: 0.03s, max_interval: 0.1s}}}}")).unwrap().retry.unwrap();
+    assert_eq!((retry.on, retry.num_retries), (RetryOn::FIVE_XX | RetryOn::RESET, 4));
+    assert_eq!(retry.per_try_timeout, Duration::from_millis(100));
+    assert!(retry.previous_hosts);
+    assert_eq!(retry.host_selection_retry_max_attempts, 3);
+    assert_eq!(retry.back_off, BackOffSpec { base_ms: 30, max_ms: 100 });
+    for bad in [
+        "retry_host_predicate: [{name: envoy.retry_host_predicates.previous_hosts}]",
+        "refresh_cluster_on_retry: true",
+        "retry_host_predicate: [{name: x, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.retry.host.omit_canary_hosts.v3.OmitCanaryHostsPredicate}}]",
+        "nexthop: {deadline_first: true}",
+    ] {
+        assert!(options(&format!("{base}, retry_policy: {{{bad}}}")).is_err(), "{bad}");
+    }
+    assert!(options(&format!("{base}, retry_policy: {{refresh_cluster_on_retry: false}}")).is_ok());
+}
+
+#[test]
+fn the_nexthop_block() {
+    assert_eq!(cluster("nexthop: {connections: strict}").unwrap().connections, Some(ConnectionStyle::Strict));
+    assert_eq!(cluster("nexthop: {}").unwrap().connections, None);
+    let later = cluster("nexthop: {half_open: {probes: 1}}").unwrap_err();
+    assert_eq!(later.message, "`half_open` is known, but not available in this version");
+    let slip = cluster("nexthop: {conections: queue}").unwrap_err();
+    assert_eq!(slip.nearest.as_deref(), Some("connections"));
+    assert!(cluster("nexthop: {connections: wait}").is_err());
+}
+
+#[test]
+fn transport_sockets() {
+    let socket = |kind: &str| {
+        cluster(&format!("transport_socket: {{name: t, typed_config: {{\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.{kind}}}}}")).unwrap().secure
+    };
+    assert!(socket("tls.v3.UpstreamTlsContext"));
+    assert!(!socket("raw_buffer.v3.RawBuffer"));
+    let inner = "tap.v3.Tap, transport_socket: {name: t, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, sni: x}}";
+    assert!(socket(inner));
+    assert!(cluster("transport_socket: tls").is_err());
+}
+
+#[test]
+fn what_is_noted() {
+    let text = "- {name: a, upstream_bind_config: {}, dns_lookup_family: V4_ONLY, upstream_connection_options: {tcp_keepalive: {}}, transport_socket: {name: x}}";
+    assert_eq!(
+        noted(text, What::NotUsed),
+        [
+            "[0].upstream_bind_config",
+            "[0].dns_lookup_family",
+            "[0].upstream_connection_options",
+            "[0].transport_socket"
+        ]
+    );
+    let text = "- {name: a, outlier_detection: {enforcing_success_rate: 0, success_rate_minimum_hosts: 3, detect_degraded_hosts: true, split_external_local_origin_errors: false}}";
+    assert_eq!(
+        noted(text, What::NotAvailable),
+        ["[0].outlier_detection.success_rate_minimum_hosts", "[0].outlier_detection.detect_degraded_hosts"]
+    );
+    let json = read(text).unwrap().report.to_json();
+    assert_eq!(json["entries"][0]["what"], "not_available");
+    assert_eq!(json["entries"][0]["line"], 1);
+}

@@ -1,0 +1,244 @@
+//! Route configurations.
+
+use crate::{complaint, noted, read};
+use nexthop_config::{ConfigError, What};
+use nexthop_engine::spec::{
+    ClusterSource, ForwardSpec, HashSource, MatchSpec, PathMatch, RouteAction, RouteTableSpec,
+    RoutingPriority, StringMatch,
+};
+use std::time::Duration;
+
+fn table(virtual_host: &str) -> Result<RouteTableSpec, ConfigError> {
+    read(&format!("- name: c\n- name: d\n- virtual_hosts: [{{name: v, {virtual_host}}}]"))
+        .map(|loaded| loaded.specs.route_tables.into_iter().next().unwrap())
+}
+
+fn forward(fields: &str) -> Result<ForwardSpec, ConfigError> {
+    let table = table(&format!("domains: [\"*\"], routes: [{{match: {{prefix: /}}, route: {{{fields}}}}}]"))?;
+    match table.virtual_hosts.into_iter().next().unwrap().routes.into_iter().next().unwrap().action {
+        RouteAction::Forward(forward) => Ok(*forward),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn matcher(fields: &str) -> Result<MatchSpec, ConfigError> {
+    let table =
+        table(&format!("domains: [\"*\"], routes: [{{match: {{{fields}}}, route: {{cluster: c}}}}]"))?;
+    Ok(table.virtual_hosts.into_iter().next().unwrap().routes.into_iter().next().unwrap().matcher)
+}
+
+fn direct(action: &str) -> Result<RouteAction, ConfigError> {
+    let table = table(&format!("domains: [\"*\"], routes: [{{match: {{prefix: /}}, {action}}}]"))?;
+    Ok(table.virtual_hosts.into_iter().next().unwrap().routes.into_iter().next().unwrap().action)
+}
+
+#[test]
+fn domains() {
+    let hosts = table("domains: [A.Example.com, \"*.Foo\", \"bar.*\", \"*\"], include_request_attempt_count: true, retry_policy: {retry_on: 5xx}").unwrap();
+    let host = &hosts.virtual_hosts[0];
+    assert_eq!(host.domains, ["a.example.com", "*.foo", "bar.*", "*"]);
+    assert!(host.include_request_attempt_count && host.retry.is_some());
+    assert!(table("domains: []").is_err());
+    assert!(table("routes: []").is_err());
+    let error = table("domains: [a.com, A.com]").unwrap_err();
+    assert!(error.message.contains("\"a.com\" already has a virtual host"), "{error}");
+    assert!(
+        complaint("virtual_hosts: [{name: a, domains: [x]}, {name: b, domains: [x]}]")
+            .contains("virtual_hosts[1].domains[0]")
+    );
+}
+
+#[test]
+fn paths() {
+    let path = |fields: &str| matcher(fields).map(|matcher| matcher.path).ok();
+    assert_eq!(path("prefix: \"\""), Some(PathMatch::Prefix(String::new())));
+    assert_eq!(path("path: /a"), Some(PathMatch::Exact("/a".into())));
+    assert_eq!(path("path_separated_prefix: /a"), Some(PathMatch::SeparatedPrefix("/a".into())));
+    assert_eq!(
+        path("safe_regex: {google_re2: {}, regex: \"/v[0-9]+\"}"),
+        Some(PathMatch::Regex("/v[0-9]+".into()))
+    );
+    for bad in [
+        "case_sensitive: true",
+        "path_separated_prefix: /a/",
+        "path_separated_prefix: /",
+        "path_separated_prefix: \"/a?b\"",
+        "safe_regex: {regex: \"\"}",
+        "safe_regex: {regex: \"(\"}",
+        "safe_regex: {regex: \"(?=a)\"}",
+        "safe_regex: {regex: \"a)(b\"}",
+        "connect_matcher: {}",
+        "prefix: /, path: /a",
+        "prefix: /, cookies: [{name: a}]",
+    ] {
+        assert_eq!(path(bad), None, "{bad}");
+    }
+    assert!(matcher("prefix: /, case_sensitive: false").unwrap().case_insensitive);
+    assert!(matcher("prefix: /, grpc: {}").unwrap().grpc);
+    let fraction = matcher(
+        "prefix: /, runtime_fraction: {default_value: {numerator: 5, denominator: TEN_THOUSAND}, runtime_key: k}",
+    );
+    assert_eq!(fraction.unwrap().fraction, Some((5, 10_000)));
+    assert!(matcher("prefix: /, runtime_fraction: {}").is_err());
+}
+
+#[test]
+fn headers_and_query() {
+    let header = |fields: &str| {
+        matcher(&format!("prefix: /, headers: [{{name: X-A, {fields}}}]"))
+            .map(|m| m.headers.into_iter().next().unwrap())
+    };
+    assert_eq!(header("invert_match: true").unwrap().value, StringMatch::Present(true));
+    assert_eq!(header("present_match: false").unwrap().name, "x-a");
+    assert_eq!(header("exact_match: \"\"").unwrap().value, StringMatch::Exact(String::new(), false));
+    assert_eq!(
+        header("string_match: {exact: b, ignore_case: true}").unwrap().value,
+        StringMatch::Exact("b".into(), true)
+    );
+    assert_eq!(
+        header("string_match: {contains: b}").unwrap().value,
+        StringMatch::Contains("b".into(), false)
+    );
+    assert_eq!(header("suffix_match: b").unwrap().value, StringMatch::Suffix("b".into(), false));
+    assert_eq!(header("range_match: {start: -5, end: 7}").unwrap().value, StringMatch::Range(-5, 7));
+    assert_eq!(header("safe_regex_match: {regex: a+}").unwrap().value, StringMatch::Regex("a+".into()));
+    assert!(header("treat_missing_header_as_empty: true, exact_match: a").unwrap().treat_missing_as_empty);
+    for bad in [
+        "prefix_match: \"\"",
+        "string_match: {}",
+        "string_match: {prefix: \"\"}",
+        "string_match: {custom: {name: x}}",
+        "exact_match: a, prefix_match: a",
+    ] {
+        assert!(header(bad).is_err(), "{bad}");
+    }
+    assert!(matcher("prefix: /, headers: [{exact_match: a}]").is_err());
+    let query = matcher("prefix: /, query_parameters: [{name: a, string_match: {prefix: b}}, {name: c}]")
+        .unwrap()
+        .query;
+    assert_eq!(
+        (&query[0].value, &query[1].value),
+        (&StringMatch::Prefix("b".into(), false), &StringMatch::Present(true))
+    );
+}
+
+#[test]
+fn targets() {
+    assert_eq!(forward("cluster_header: X-To").unwrap().cluster, ClusterSource::Header("x-to".into()));
+    let weighted = forward(
+        "weighted_clusters: {total_weight: 9, clusters: [{name: c, weight: 1}, {name: d, weight: 0}]}",
+    )
+    .unwrap();
+    let ClusterSource::Weighted(entries) = weighted.cluster else { panic!() };
+    assert_eq!((entries[0].weight, entries[1].weight), (1, 0));
+    for bad in [
+        "timeout: 1s",
+        "cluster: \"\"",
+        "cluster: c, cluster_header: x",
+        "weighted_clusters: {clusters: []}",
+        "weighted_clusters: {clusters: [{name: c, weight: 0}]}",
+        "weighted_clusters: {clusters: [{name: c}]}",
+        "weighted_clusters: {clusters: [{name: nobody, weight: 1}]}",
+        "cluster: nobody",
+        "cluster_header: \"\"",
+        "weighted_clusters: {clusters: [{name: c, weight: 4294967295}, {name: d, weight: 1}]}",
+        "weighted_clusters: {clusters: [{cluster_header: x, weight: 1}]}",
+        "inline_cluster_specifier_plugin: {}",
+    ] {
+        assert!(forward(bad).is_err(), "{bad}");
+    }
+    let error = forward("cluster: cc").unwrap_err();
+    assert_eq!((error.line, error.nearest.as_deref()), (3, Some("c")));
+    assert!(read("validate_clusters: false\nvirtual_hosts: [{name: v, domains: [a], routes: [{match: {prefix: /}, route: {cluster: nobody}}]}]").is_ok());
+}
+
+#[test]
+fn settings() {
+    let route = forward("cluster: c, timeout: 0s, priority: HIGH, cluster_not_found_response_code: NOT_FOUND, prefix_rewrite: /x, host_rewrite_literal: h, retry_policy: {num_retries: 4}, hash_policy: [{cookie: {name: sid, ttl: 0s, path: /, attributes: [{name: a, value: b}]}}, {query_parameter: {name: q}}, {filter_state: {key: k}}]").unwrap();
+    assert_eq!(
+        (route.timeout, route.priority, route.cluster_not_found_status),
+        (Duration::ZERO, RoutingPriority::High, 404)
+    );
+    assert_eq!((route.prefix_rewrite.as_str(), route.host_rewrite.as_str()), ("/x", "h"));
+    assert_eq!(route.hash_policy.len(), 3);
+    assert_eq!(
+        route.hash_policy[0].source,
+        HashSource::Cookie {
+            name: "sid".into(),
+            ttl: Some(Duration::ZERO),
+            path: "/".into(),
+            attributes: vec![("a".into(), "b".into())]
+        }
+    );
+    assert_eq!(forward("cluster: c").unwrap().timeout, Duration::from_secs(15));
+    assert_eq!(
+        forward("cluster: c, regex_rewrite: {pattern: {regex: a}, substitution: b}")
+            .unwrap()
+            .regex_rewrite
+            .unwrap()
+            .substitution,
+        "b"
+    );
+    for bad in [
+        "timeout: -1s",
+        "priority: 7",
+        "cluster_not_found_response_code: 9",
+        "hash_policy: [{}]",
+        "hash_policy: [{terminal: true}]",
+        "hash_policy: [{header: {header_name: \"\"}}]",
+        "hash_policy: [{cookie: {name: a, ttl: -1s}}]",
+        "hash_policy: [{query_parameter: {}}]",
+        "hash_policy: [{header: {header_name: x, regex_rewrite: {substitution: a}}}]",
+        "prefix_rewrite: /a, regex_rewrite: {pattern: {regex: a}}",
+        "hedge_policy: {hedge_on_per_try_timeout: true}",
+        "host_rewrite_literal: a, auto_host_rewrite: true",
+    ] {
+        assert!(forward(&format!("cluster: c, {bad}")).is_err(), "{bad}");
+    }
+    assert!(forward("cluster: c, hedge_policy: {initial_requests: 3}").is_ok());
+}
+
+#[test]
+fn answers_without_a_cluster() {
+    let answer = |action: &str| direct(action).ok();
+    assert_eq!(
+        answer("direct_response: {status: 299, body: {inline_string: hi}}"),
+        Some(RouteAction::Direct { status: 299, headers: vec![], body: "hi".into() })
+    );
+    assert_eq!(
+        answer(
+            "redirect: {https_redirect: true, host_redirect: a.com, port_redirect: 8443, path_redirect: \"/x?y\", response_code: FOUND}"
+        ),
+        Some(RouteAction::Direct {
+            status: 302,
+            headers: vec![("location".into(), "https://a.com:8443/x?y".into())],
+            body: String::new()
+        })
+    );
+    assert_eq!(
+        answer("redirect: {}"),
+        Some(RouteAction::Direct { status: 301, headers: vec![], body: String::new() })
+    );
+    for bad in [
+        "direct_response: {status: 199}",
+        "direct_response: {status: 600}",
+        "direct_response: {status: 200, body: {}}",
+        "direct_response: {status: 200, body: {filename: /etc/passwd}}",
+        "redirect: {response_code: 9}",
+        "redirect: {path_redirect: /a, prefix_rewrite: /b}",
+        "non_forwarding_action: {}",
+        "name: x",
+    ] {
+        assert_eq!(answer(bad), None, "{bad}");
+    }
+}
+
+#[test]
+fn what_is_noted() {
+    let text = "- name: c\n- {virtual_hosts: [{name: v, domains: [a], cors: {}, routes: [{match: {prefix: /}, route: {cluster: c, rate_limits: [], max_stream_duration: {}}}]}]}";
+    assert_eq!(
+        noted(text, What::NotUsed),
+        ["[1].virtual_hosts[0].cors", "[1].virtual_hosts[0].routes[0].route.rate_limits"]
+    );
+    assert_eq!(noted(text, What::NotAvailable), ["[1].virtual_hosts[0].routes[0].route.max_stream_duration"]);
+}
