@@ -7,7 +7,7 @@ use crate::outlier::Detector;
 use crate::sets::HostSet;
 use crate::spec::{ClusterSpec, ConnectionStyle, Protocol};
 use crate::stats::ClusterCounters;
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::sync::Arc;
 
 /// What a name keeps for the engine's life, also across removal and return: counts, counters, queues.

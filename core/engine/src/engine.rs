@@ -16,7 +16,7 @@ use crate::snapshot::Snapshot;
 use crate::spec::{SpecError, Specs, Thresholds};
 use crate::update::Master;
 use crate::worker::Worker;
-use parking_lot::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -401,7 +401,7 @@ impl Core {
 
     /// Requests that are not done.
     pub fn live_requests(&self) -> u64 {
-        self.slab.count()
+        self.slab.count(|slot| self.slot_lost(slot))
     }
 
     /// The next event as a JSON line.
@@ -416,7 +416,8 @@ impl Core {
 
     /// First generation for the next engine of this index.
     pub fn last_generation(&self) -> u32 {
-        let highest = self.slab.each().map(|(_, slot)| slot.state.lock().generation).max();
+        let known = self.slab.each().filter(|(index, _)| !self.slot_lost(*index));
+        let highest = known.map(|(_, slot)| slot.state.lock().generation).max();
         highest
             .map_or(self.settings.first_generation, |generation| (generation + 1) % crate::ids::GENERATIONS)
     }

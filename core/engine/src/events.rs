@@ -1,6 +1,6 @@
 //! What an operator wants to know, as JSON lines in a ring: the oldest are overwritten, and their number told.
 
-use parking_lot::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -6,7 +6,7 @@
 
 use crate::arena::Arena;
 use crate::spec::{HealthStatus, Locality, Metadata};
-use parking_lot::{Mutex, RwLock};
+use crate::sync::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

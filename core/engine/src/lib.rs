@@ -29,6 +29,7 @@ pub mod sets;
 mod snapshot;
 pub mod spec;
 pub mod stats;
+pub mod sync;
 mod update;
 pub mod worker;
 

@@ -6,7 +6,7 @@ use crate::hosts::{HostArena, flag};
 use crate::random::{Random, Source};
 use crate::spec::OutlierSpec;
 use crate::stats::{ClusterCounters, Counter};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 

@@ -4,7 +4,7 @@ use super::state::State;
 use crate::arena::Arena;
 use crate::breaker::Grant;
 use crate::ids::MAX_REQUESTS;
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 /// One request's place.
@@ -76,9 +76,10 @@ impl Slab {
         (0..next).filter_map(|index| Some((index, self.slots.get(index)?)))
     }
 
-    /// Slots in use, as far as workers' stocks tell.
-    pub(crate) fn count(&self) -> u64 {
-        self.each().filter(|(_, slot)| slot.state.lock().phase.is_live()).count() as u64
+    /// Slots in use, as far as workers' stocks tell, but for those that are `lost`.
+    pub(crate) fn count(&self, lost: impl Fn(u32) -> bool) -> u64 {
+        let live = |(index, slot): &(u32, &Slot)| !lost(*index) && slot.state.lock().phase.is_live();
+        self.each().filter(live).count() as u64
     }
 
     /// Empties every slot and forgets all stocks (after a fork). Slots whose lock cannot be had are left out of

@@ -4,6 +4,8 @@
 use super::local::FORKS;
 use super::registry::{self, Engine};
 use nexthop_engine::engine::Frozen;
+use nexthop_engine::worker::Worker;
+use nexthop_engine::sync::MutexGuard;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 struct Held {
     // Dropped in this order: the locks before what they lie in.
     frozen: Vec<Frozen<'static>>,
+    workers: Vec<MutexGuard<'static, Worker>>,
     _registry: Box<dyn std::any::Any>,
     _engines: Vec<Arc<Engine>>,
 }
@@ -25,6 +28,17 @@ thread_local! {
 pub fn before_fork() {
     let engines = registry::all();
     let registry: Box<dyn std::any::Any> = Box::new(registry::lock());
+    // Workers before the rest, as in every call: who holds one may ask for any other lock.
+    let mut workers = Vec::new();
+    for engine in &engines {
+        for worker in &engine.shared {
+            // SAFETY: as below.
+            let held = unsafe {
+                std::mem::transmute::<MutexGuard<'_, Worker>, MutexGuard<'static, Worker>>(worker.lock())
+            };
+            workers.push(held);
+        }
+    }
     let frozen = engines
         .iter()
         .map(|engine| {
@@ -34,12 +48,13 @@ pub fn before_fork() {
             unsafe { std::mem::transmute::<Frozen<'_>, Frozen<'static>>(frozen) }
         })
         .collect();
-    HELD.set(Some(Held { frozen, _registry: registry, _engines: engines }));
+    HELD.set(Some(Held { frozen, workers, _registry: registry, _engines: engines }));
 }
 
 fn thaw() {
     if let Some(mut held) = HELD.take() {
         held.frozen.clear();
+        held.workers.clear();
     }
 }
 

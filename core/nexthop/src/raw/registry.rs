@@ -8,7 +8,7 @@ use nexthop_engine::engine::{Core, Settings};
 use nexthop_engine::ids::MAX_ENGINES;
 use nexthop_engine::worker::Worker;
 use nexthop_engine::{Misuse, Time};
-use parking_lot::{Mutex, RwLock};
+use nexthop_engine::sync::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -179,7 +179,7 @@ pub(super) fn close(engine: u64) -> Result<(), Error> {
 }
 
 /// Held over a fork.
-pub(super) fn lock() -> parking_lot::RwLockWriteGuard<'static, impl Sized> {
+pub(super) fn lock() -> nexthop_engine::sync::RwLockWriteGuard<'static, impl Sized> {
     REGISTRY.write()
 }
 

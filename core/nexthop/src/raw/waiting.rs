@@ -5,7 +5,7 @@ use super::registry;
 use nexthop_engine::Misuse;
 use nexthop_engine::engine::WaitsFor;
 use nexthop_engine::ids::engine_of;
-use parking_lot::{Condvar, Mutex};
+use nexthop_engine::sync::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -58,11 +58,16 @@ pub fn wait_for(request: u64, max_ns: u64) -> Result<(), Error> {
             WaitsFor::Nothing => break,
             // Over by time alone; a notification may be a manual clock that moved.
             WaitsFor::Time => {
-                waiters.condition.wait_until(&mut held, until);
+                (held, _) = waiters.condition.wait_until(held, until);
                 break;
             }
             WaitsFor::Turn => {
-                if engine.is_closed() || waiters.condition.wait_until(&mut held, until).timed_out() {
+                if engine.is_closed() {
+                    break;
+                }
+                let over;
+                (held, over) = waiters.condition.wait_until(held, until);
+                if over {
                     break;
                 }
             }

@@ -1,0 +1,3 @@
+module github.com/nexthop/nexthop/go
+
+go 1.24
