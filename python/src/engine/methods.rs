@@ -1,0 +1,281 @@
+//! What users call on an engine. Cold calls let other threads run.
+
+use super::{Engine, changes, documents, texts};
+use crate::args::{self, text};
+use crate::attempt::{Attempt, Origin};
+use crate::error::{self, cold, misuse};
+use crate::fork::detached;
+use crate::head::{self, OwnedHead};
+use crate::picker::Picker;
+use crate::request::{Request, Step};
+use crate::values::Done;
+use nexthop::raw::{self, Decision, Document, HostChange, NOW, Options, host_op, kind};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyModule, PyString, PyTuple, PyType};
+use std::sync::Arc;
+
+impl Engine {
+    fn made(py: Python<'_>, options: &Options, documents: &[Document<'_>]) -> PyResult<Self> {
+        let id = detached(py, || raw::engine_new(options, documents)).map_err(|error| cold(py, &error))?;
+        Ok(Self::with_id(py, id))
+    }
+
+    fn replace<'py>(&self, py: Python<'py>, documents: &[Document<'_>]) -> PyResult<Bound<'py, PyAny>> {
+        detached(py, || raw::update(self.id, documents)).map_err(|error| cold(py, &error))?;
+        crate::waiters::wake(py, self.id);
+        texts::json(py, self.id, 4, "")
+    }
+
+    fn change(&self, py: Python<'_>, cluster: &str, changes: &[HostChange<'_>]) -> PyResult<u64> {
+        let epoch = detached(py, || raw::apply(self.id, cluster, changes)).map_err(|error| cold(py, &error))?;
+        crate::waiters::wake(py, self.id);
+        Ok(epoch)
+    }
+}
+
+#[pymethods]
+impl Engine {
+    /// An engine from files; `reload` reads them again.
+    #[classmethod]
+    #[pyo3(signature = (*paths, **options))]
+    fn from_file(
+        cls: &Bound<'_, PyType>,
+        paths: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let (options, dialect) = documents::options(options)?;
+        Self::made(cls.py(), &options, &documents::files(&documents::paths(paths)?, &dialect))
+    }
+
+    /// An engine from texts.
+    #[classmethod]
+    #[pyo3(signature = (*documents, **options))]
+    fn from_str(
+        cls: &Bound<'_, PyType>,
+        documents: Vec<Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let (options, dialect) = documents::options(options)?;
+        Self::made(cls.py(), &options, &documents::documents(&documents, &dialect)?)
+    }
+
+    /// Replaces all documents by these files, whole or not at all; the load report.
+    #[pyo3(signature = (*paths, dialect=""))]
+    fn update_file<'py>(
+        &self,
+        py: Python<'py>,
+        paths: &Bound<'py, PyTuple>,
+        dialect: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.replace(py, &documents::files(&documents::paths(paths)?, dialect))
+    }
+
+    /// Replaces all documents by these texts, whole or not at all; the load report.
+    #[pyo3(signature = (*documents, dialect=""))]
+    fn update_str<'py>(
+        &self,
+        py: Python<'py>,
+        documents: Vec<Bound<'py, PyAny>>,
+        dialect: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.replace(py, &documents::documents(&documents, dialect)?)
+    }
+
+    /// Reads the engine's files again where they changed; whether anything was swapped. Bad content is an event.
+    fn reload(&self, py: Python<'_>) -> PyResult<bool> {
+        let (swapped, _) = detached(py, || raw::reload(self.id)).map_err(|error| cold(py, &error))?;
+        crate::waiters::wake(py, self.id);
+        Ok(swapped)
+    }
+
+    /// Replaces the hosts of a cluster: addresses, or mappings with an address and more. The new epoch.
+    fn set_hosts(&self, py: Python<'_>, cluster: &str, hosts: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let read = changes::changes(hosts, host_op::SET)?;
+        if let Some(other) = read.iter().find(|change| change.op != host_op::SET) {
+            let op = changes::OPS[usize::from(other.op)];
+            return Err(error::invalid(py, &format!("op {op:?} among the hosts of set_hosts; use apply")));
+        }
+        self.change(py, cluster, &read.iter().map(changes::Change::borrowed).collect::<Vec<_>>())
+    }
+
+    /// Changes hosts of a cluster, whole or not at all; each has an `op`: set, add, remove, change. The new epoch.
+    fn apply(&self, py: Python<'_>, cluster: &str, changes: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let read = changes::changes(changes, host_op::ADD)?;
+        self.change(py, cluster, &read.iter().map(changes::Change::borrowed).collect::<Vec<_>>())
+    }
+
+    /// Endpoints as Envoy sends them (a `ClusterLoadAssignment`, JSON or YAML), for one cluster. The new epoch.
+    fn apply_endpoints(&self, py: Python<'_>, cluster: &str, document: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let metadata = text(document, "document")?;
+        self.change(py, cluster, &[HostChange { op: host_op::ENDPOINTS, metadata, ..HostChange::default() }])
+    }
+
+    /// Counters and gauges under Envoy's names.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 1, "")
+    }
+
+    /// The same as Prometheus reads it.
+    fn prometheus(&self, py: Python<'_>) -> PyResult<String> {
+        texts::read(py, self.id, 2, "")
+    }
+
+    /// What a cluster or route became, with all defaults.
+    fn effective<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 3, name)
+    }
+
+    /// What was read, and what of it is not used here.
+    fn load_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 4, "")
+    }
+
+    /// What would be decided for such a request, and why; decides nothing, counts nothing.
+    #[pyo3(signature = (cluster=None, **head))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        cluster: Option<&str>,
+        head: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        static TEXTS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+        let head = error::module(py, &TEXTS, "nexthop._texts")?.getattr("head_json")?.call1((cluster, head))?;
+        texts::json(py, self.id, 8, text(&head, "head")?)
+    }
+
+    /// What happened since the last call, oldest first.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut events = Vec::new();
+        while let Some(line) = raw::poll_event(self.id).map_err(|error| cold(py, &error))? {
+            events.push(texts::loads(py, &line)?);
+        }
+        Ok(events)
+    }
+
+    /// Runs due maintenance; seconds until it is due again, `None` when nothing is.
+    fn maintain(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        let bits = detached(py, || raw::maintain(self.id, NOW)).map_err(|error| cold(py, &error))?;
+        self.heed(py, bits);
+        let due = raw::poll_deadline(self.id, NOW).map_err(|error| cold(py, &error))?;
+        Ok(crate::values::seconds(due))
+    }
+
+    /// Moves a manual clock.
+    fn advance(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
+        let ns = args::seconds(seconds, "seconds")?;
+        raw::advance(self.id, ns).map_err(|error| cold(py, &error))?;
+        crate::waiters::wake_all(py);
+        Ok(())
+    }
+
+    /// Counts applied updates.
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
+        raw::engine_info(self.id).map(|info| info.epoch).map_err(|error| cold(py, &error))
+    }
+
+    /// A request: nothing is decided before its first choice.
+    #[pyo3(signature = (cluster=None, **head))]
+    fn request(
+        slf: &Bound<'_, Self>,
+        cluster: Option<&Bound<'_, PyString>>,
+        head: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Request> {
+        let engine = slf.get();
+        let target = cluster.map_or(Ok(0), |name| engine.target(name))?;
+        let read = OwnedHead::read(engine, target, head)?;
+        Ok(Request::new(slf.clone().unbind(), cluster.map(|name| name.clone().unbind()), read, 0))
+    }
+
+    /// A stateless attempt: its number is yours, and it waits only where the cluster says that it queues.
+    #[pyo3(signature = (cluster, *, attempt=None, tried=None, wait=None, **head),
+           text_signature = "($self, cluster, *, attempt=1, tried=(), wait=None, **head)")]
+    fn choose_host<'py>(
+        slf: &Bound<'py, Self>,
+        cluster: &Bound<'py, PyString>,
+        attempt: Option<&Bound<'py, PyAny>>,
+        tried: Option<&Bound<'py, PyAny>>,
+        wait: Option<&Bound<'py, PyAny>>,
+        head: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Py<Attempt>> {
+        let py = slf.py();
+        let engine = slf.get();
+        let target = engine.target(cluster)?;
+        let number = head::attempt_number(attempt)?;
+        let mut decision = Decision::default();
+        let mut place = None;
+        let answer = if head.is_none() && tried.is_none() && target != head::UNKNOWN {
+            raw::with_local(|local| raw::pick(local, engine.id, target, number, None, NOW, &mut decision))
+        } else {
+            if number == 0 {
+                return Err(error::invalid(py, "attempt 0 with a head; attempts count from 1"));
+            }
+            let mut head = OwnedHead::read(engine, target, head)?;
+            head.stateless(number, tried)?;
+            let answer =
+                raw::with_local(|local| raw::begin(local, engine.id, &head.borrowed(), NOW, &mut decision));
+            place = Some(Arc::new(head));
+            answer
+        };
+        answer.map_err(|error| misuse(py, error))?;
+        engine.heed(py, decision.bits);
+        match decision.kind {
+            kind::GO => Attempt::object(slf, &decision, Origin::Stateless(place)),
+            kind::WAIT => {
+                let head = place.unwrap_or_else(|| Arc::new(OwnedHead::new(target)));
+                let request = Request::begun(slf.clone().unbind(), head, decision.request);
+                let wait = wait.map(|wait| args::seconds(wait, "wait")).transpose()?;
+                Step::Wait(crate::values::Wait::new(&decision)).wait_for_host(&Bound::new(py, request)?, wait, false)
+            }
+            _ => {
+                let detail = place.as_ref().map_or("", |head| head.missing.as_str());
+                Err(PyErr::from_value(engine.refusal(py, &decision, detail)?.0))
+            }
+        }
+    }
+
+    /// The raw layer: one open attempt, small numbers.
+    fn picker(slf: &Bound<'_, Self>, cluster: &Bound<'_, PyString>) -> PyResult<Picker> {
+        let py = slf.py();
+        let target = slf.get().target(cluster)?;
+        if target == head::UNKNOWN {
+            return Err(error::usage(py, raw::Misuse::NotFound, &raw::last_error()));
+        }
+        Ok(Picker::new(slf.clone().unbind(), target))
+    }
+
+    /// Ends the engine: every request and attempt of it is over.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match detached(py, || raw::engine_free(self.id)) {
+            Ok(()) | Err(raw::Error::Misuse(raw::Misuse::Closed, _)) => Ok(()),
+            Err(error) => Err(cold(py, &error)),
+        }
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exc))]
+    fn __exit__(&self, py: Python<'_>, _exc: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __aenter__(slf: Py<Self>) -> Done {
+        Done { value: slf.into_any() }
+    }
+
+    #[pyo3(signature = (*_exc))]
+    fn __aexit__(&self, py: Python<'_>, _exc: &Bound<'_, PyAny>) -> PyResult<Done> {
+        self.close(py)?;
+        Ok(Done { value: py.None() })
+    }
+
+    fn __repr__(&self) -> String {
+        match raw::engine_info(self.id) {
+            Ok(info) => format!("<Engine epoch={} live_requests={}>", info.epoch, info.live_requests),
+            Err(_) => "<Engine closed>".into(),
+        }
+    }
+}

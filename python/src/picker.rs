@@ -1,0 +1,106 @@
+//! The raw layer: no handles, no objects, small numbers.
+
+use crate::engine::Engine;
+use crate::error::{self, misuse};
+use nexthop::raw::{self, Decision, NOW, kind};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Stateless choices for one cluster, with one open attempt at a time.
+#[pyclass(frozen, module = "nexthop")]
+pub(crate) struct Picker {
+    engine: Py<Engine>,
+    id: u64,
+    target: u32,
+    /// The open attempt, 0 when there is none.
+    attempt: AtomicU64,
+}
+
+impl Picker {
+    pub(crate) fn new(engine: Py<Engine>, target: u32) -> Self {
+        let id = engine.get().id;
+        Self { engine, id, target, attempt: AtomicU64::new(0) }
+    }
+
+    #[cold]
+    fn busy(py: Python<'_>) -> PyErr {
+        error::usage(py, raw::Misuse::State, "the last pick is still open; call complete first")
+    }
+
+    #[cold]
+    fn idle(py: Python<'_>) -> PyErr {
+        error::usage(py, raw::Misuse::Ended, "no pick is open; call pick first")
+    }
+}
+
+#[pymethods]
+impl Picker {
+    /// The host's slot; -1 minus the refusal's number; -100 minus the wait reason's number.
+    #[pyo3(signature = (attempt=1, key=None, /))]
+    fn pick(&self, py: Python<'_>, attempt: u32, key: Option<&Bound<'_, PyBytes>>) -> PyResult<i32> {
+        if self.attempt.load(Relaxed) != 0 {
+            return Err(Self::busy(py));
+        }
+        let mut decision = Decision::default();
+        let key = key.map(|key| key.as_bytes());
+        raw::with_local(|local| raw::pick(local, self.id, self.target, attempt, key, NOW, &mut decision))
+            .map_err(|error| misuse(py, error))?;
+        self.engine.get().heed(py, decision.bits);
+        Ok(match decision.kind {
+            kind::GO => {
+                if self.attempt.compare_exchange(0, decision.attempt, Relaxed, Relaxed).is_err() {
+                    raw::with_local(|local| raw::cancel(local, decision.attempt, NOW));
+                    return Err(Self::busy(py));
+                }
+                decision.host as i32
+            }
+            kind::WAIT => {
+                // Nothing here can wait: the place in the queue is given back.
+                raw::with_local(|local| raw::finish(local, decision.request, raw::finish::CLIENT_GONE, NOW));
+                -100 - i32::from(decision.refusal)
+            }
+            _ => -1 - i32::from(decision.refusal),
+        })
+    }
+
+    /// Reports the open attempt; the verdict's action: 1 forward, 2 retry, 3 discard.
+    #[pyo3(signature = (status=0, /))]
+    fn complete(&self, py: Python<'_>, status: u32) -> PyResult<u8> {
+        let attempt = self.attempt.swap(0, Relaxed);
+        if attempt == 0 {
+            return Err(Self::idle(py));
+        }
+        let verdict = raw::with_local(|local| raw::complete_status(local, attempt, status, NOW));
+        self.engine.get().heed(py, verdict.bits.into());
+        if verdict.code != 0 {
+            return Err(self.refuse(py, attempt, verdict.code));
+        }
+        Ok(verdict.action)
+    }
+}
+
+impl Picker {
+    #[cold]
+    fn refuse(&self, py: Python<'_>, attempt: u64, code: i8) -> PyErr {
+        if code == raw::Misuse::Invalid as i8 {
+            // Nothing changed: the attempt is still open.
+            self.attempt.store(attempt, Relaxed);
+            return misuse(py, raw::Misuse::Invalid);
+        }
+        let closed = code == raw::Misuse::Closed as i8;
+        misuse(py, if closed { raw::Misuse::Closed } else { raw::Misuse::Ended })
+    }
+}
+
+impl Drop for Picker {
+    fn drop(&mut self) {
+        let attempt = *self.attempt.get_mut();
+        if attempt != 0 {
+            let verdict = raw::with_local(|local| raw::cancel(local, attempt, NOW));
+            if verdict.bits != 0 {
+                Python::try_attach(|py| self.engine.get().heed(py, verdict.bits.into()));
+            }
+        }
+    }
+}
