@@ -1,0 +1,123 @@
+// choose + complete through every layer, against an empty call through generated glue (N), interleaved.
+// Gate: the stateless pair through the class API costs at most 4 N at 100 hosts (minimum of all rounds each).
+import { createRequire } from 'node:module';
+import { Engine } from 'nexthop';
+
+const require = createRequire(import.meta.url);
+const { empty } = require('./reference/reference.node');
+const native = require('../lib/native.cjs');
+const { Binding } = require('../lib/binding.cjs');
+
+const ROUNDS = Number(process.env.ROUNDS ?? 60);
+const CALLS = 20_000;
+const HOSTS = [3, 100, 1000];
+
+function document(count) {
+  const endpoints = Array.from({ length: count }, (_, index) => {
+    const address = `10.0.${index >> 8}.${index & 255}`;
+    return { endpoint: { address: { socket_address: { address, port_value: 8080 } } } };
+  });
+  return JSON.stringify({
+    static_resources: {
+      clusters: [{
+        name: 'web',
+        type: 'STATIC',
+        connect_timeout: '1s',
+        lb_policy: 'LEAST_REQUEST',
+        circuit_breakers: { thresholds: [{ max_connections: 1000, max_pending_requests: 1000, max_requests: 1000, retry_budget: { budget_percent: { value: 20 }, min_retry_concurrency: 3 } }] },
+        outlier_detection: { consecutive_5xx: 5, interval: '10s', base_ejection_time: '30s' },
+        load_assignment: { cluster_name: 'web', endpoints: [{ lb_endpoints: endpoints }] },
+      }],
+    },
+  });
+}
+
+let sink = 0;
+const cases = [
+  ['N: empty call through generated glue', 0, (calls) => { for (let call = 0; call < calls; call++) empty(); }],
+];
+for (const hosts of HOSTS) {
+  const engine = Engine.fromString(document(hosts), { seed: 1n });
+  const shared = engine.share();
+  const bound = new Binding(shared.id, false, false, shared.mail);
+  const { words, pick, completeStatus } = bound;
+  const target = native.resolve(shared.id, 'web');
+  cases.push(
+    ['P: bound pair, slot read', hosts, (calls) => {
+      for (let call = 0; call < calls; call++) {
+        words[0] = target;
+        words[1] = 1;
+        words[2] = -1;
+        pick();
+        sink += words[14];
+        words[0] = words[12];
+        words[1] = words[13];
+        words[2] = 200;
+        completeStatus();
+        sink += words[26];
+      }
+    }],
+    ['P: engine.chooseHost + complete, address read', hosts, (calls) => {
+      for (let call = 0; call < calls; call++) {
+        const attempt = engine.chooseHost('web');
+        sink += attempt.host.address.length;
+        sink += attempt.complete(200).status;
+      }
+    }],
+    ['request + tryChooseHost + complete, address read', hosts, (calls) => {
+      for (let call = 0; call < calls; call++) {
+        const attempt = engine.request('web').tryChooseHost();
+        sink += attempt.host.address.length;
+        sink += attempt.complete(200).status;
+      }
+    }],
+  );
+  if (hosts !== 100) continue;
+  cases.push(
+    ['request({cluster, path, headers}) + tryChooseHost + complete', hosts, (calls) => {
+      for (let call = 0; call < calls; call++) {
+        const attempt = engine.request({ cluster: 'web', path: '/pay', headers: { 'x-user': '42' } }).tryChooseHost();
+        sink += attempt.complete(200).status;
+      }
+    }],
+    ['await request.chooseHost() + complete', hosts, async (calls) => {
+      for (let call = 0; call < calls; call++) {
+        const attempt = await engine.request('web').chooseHost();
+        sink += attempt.complete(200).status;
+      }
+    }],
+    ['for await + complete', hosts, async (calls) => {
+      for (let call = 0; call < calls; call++) {
+        for await (const attempt of engine.request('web')) sink += attempt.complete(200).status;
+      }
+    }],
+    ['tryChooseHost refused + value read', hosts, (calls) => {
+      for (let call = 0; call < calls; call++) sink += engine.tryChooseHost('nobody').reply.status;
+    }],
+  );
+}
+
+const rounds = cases.map(() => []);
+async function round(keep) {
+  for (const [index, [, , work]] of cases.entries()) {
+    const begin = process.hrtime.bigint();
+    const pending = work(CALLS);
+    if (pending !== undefined) await pending;
+    const spent = Number(process.hrtime.bigint() - begin) / CALLS;
+    if (keep) rounds[index].push(spent);
+  }
+}
+for (let warm = 0; warm < 5; warm++) await round(false);
+for (let each = 0; each < ROUNDS; each++) await round(true);
+
+const least = rounds.map((list) => Math.min(...list));
+const middle = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
+for (const [index, [name, hosts]] of cases.entries()) {
+  console.log(JSON.stringify({
+    face: 'node', case: name, hosts, min_ns: +least[index].toFixed(1), med_ns: +middle(rounds[index]).toFixed(1), min_over_n: +(least[index] / least[0]).toFixed(2),
+  }));
+}
+const gate = cases.findIndex(([name, hosts]) => hosts === 100 && name.startsWith('P: engine'));
+const ratio = least[gate] / least[0];
+console.log(JSON.stringify({ face: 'node', gate: 'P <= 4 N at 100 hosts', value: +ratio.toFixed(2), pass: ratio <= 4 }));
+process.exitCode = ratio <= 4 && sink !== 0 ? 0 : 1;

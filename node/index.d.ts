@@ -1,0 +1,279 @@
+/// <reference types="node" />
+
+/** Anything HTTP libraries call headers: Node's `IncomingHttpHeaders`, fetch's `Headers`, `Map`, pairs. */
+export type Headers = Record<string, string | string[] | undefined> | Iterable<[string, string]>;
+
+export interface EngineOptions {
+  /** `envoy` or `nexthop`; detected from the keys when absent. */
+  dialect?: string;
+  /** Same seed, `workers: 1`, same calls: same decisions. */
+  seed?: bigint;
+  /** 0 (default) = random words and scheduler cursors per thread; N = N of them for all threads. */
+  workers?: number;
+  /** `coarse` (default) ticks every 1 to 4 ms; `manual` moves by `advance` only and begins at 1 s. */
+  clock?: 'coarse' | 'precise' | 'manual';
+  /** Milliseconds after a request's deadline until an unreported attempt counts as lost; 300,000 by default. */
+  lease?: number;
+  /** Events kept until they are read; 1,024 by default. */
+  events?: number;
+  /** Random words in place of worker 1's, then zeros: for tests. */
+  draws?: bigint[];
+  /** Joins the engine another thread shares; the documents are not read then. Same as `Engine.fromShared`. */
+  shared?: SharedEngine;
+}
+
+/** What a request is made from. Neither `cluster` nor `route`: the route tables are matched. */
+export interface Head {
+  cluster?: string;
+  /** `NAME` or `VIRTUAL_HOST/NAME`. */
+  route?: string;
+  method?: string;
+  scheme?: string;
+  authority?: string;
+  /** With its query. */
+  path?: string;
+  /** Only those that a route or cluster reads cross into the engine, when the request first chooses. */
+  headers?: Headers;
+  /** Downstream `ip` or `ip:port`. */
+  source?: string;
+  /** Local `ip:port`. */
+  local?: string;
+  /** Replaces every hash policy. */
+  key?: string | Uint8Array;
+  /** `envoy.lb` criteria; types are kept (1 is not "1"). */
+  metadata?: object;
+  /** Values of other namespaces. */
+  filterMetadata?: object;
+  /** `ip:port` to prefer for the first attempt; `!` before it: that host or none. */
+  overrideHost?: string;
+  /** The caller's own limit in milliseconds; 0 or Infinity = none. */
+  timeout?: number;
+  priority?: 'default' | 'high';
+  body?: 'none' | 'replayable' | 'once' | 'streaming';
+  /** Whether x-envoy-* request headers count. */
+  internal?: boolean;
+  /** Keep the whole reason trail for `attempt.explain()`. */
+  explain?: boolean;
+  /** The client: when it aborts, waits end and attempts are cancelled. */
+  signal?: AbortSignal;
+}
+
+/** A stateless attempt, for foreign retry loops. */
+export interface PickOptions extends Omit<Head, 'cluster'> {
+  /** Attempt number, 1 by default; a composite cluster takes the sub-cluster of that number. */
+  attempt?: number;
+  /** Addresses tried before. */
+  tried?: Iterable<string>;
+}
+
+/** A host given by code. */
+export interface HostSpec {
+  /** `ip:port`, `[v6]:port` or `name:port`. */
+  address: string;
+  weight?: number;
+  priority?: number;
+  health?: 'UNKNOWN' | 'HEALTHY' | 'UNHEALTHY' | 'DRAINING' | 'TIMEOUT' | 'DEGRADED';
+  hostname?: string;
+  region?: string;
+  zone?: string;
+  subZone?: string;
+  /** `envoy.lb` values. */
+  metadata?: object;
+}
+
+export interface HostChange extends HostSpec {
+  /** `add` (default) adds or replaces; `change` touches the given fields only; `set` entries replace the whole list. */
+  op?: 'set' | 'add' | 'remove' | 'change';
+}
+
+/** What a load has understood; shape in the project's `docs/schemas`. */
+export type LoadReport = Readonly<Record<string, unknown>>;
+
+export declare class Engine implements Disposable {
+  private constructor();
+  /** @throws ConfigError */
+  static fromFile(path: string | string[], options?: EngineOptions): Engine;
+  /** @throws ConfigError */
+  static fromString(text: string | Uint8Array | string[], options?: EngineOptions): Engine;
+  /** Joins the engine of another thread of this process. */
+  static fromShared(shared: SharedEngine): Engine;
+
+  /** One downstream request; a string names its cluster. Nothing is decided before the first choice. */
+  request(head: Head | string): Request;
+  /** Stateless; throws RefusedError, WouldWaitError. */
+  chooseHost(cluster: string, options?: PickOptions): Attempt;
+  /** Stateless; answers with values instead of throwing. */
+  tryChooseHost(cluster: string, options?: PickOptions): Attempt | Wait | Refusal;
+
+  /** Replaces all documents, whole or not at all. */
+  updateFile(path: string | string[], options?: { dialect?: string }): LoadReport;
+  updateString(text: string | Uint8Array | string[], options?: { dialect?: string }): LoadReport;
+  /** Re-reads changed files; whether new content was swapped in. Bad content is an event, not an error. */
+  reload(): boolean;
+  /** Replaces a cluster's hosts; the new epoch. */
+  setHosts(cluster: string, hosts: Iterable<string | HostSpec>): number;
+  /** Changes a cluster's hosts, whole or not at all; the new epoch. */
+  apply(cluster: string, changes: Iterable<string | HostChange>): number;
+  /** Endpoints as Envoy sends them: a `ClusterLoadAssignment` in JSON or YAML; the new epoch. */
+  applyEndpoints(cluster: string, endpoints: string): number;
+
+  /** Hosts with health and load, of one cluster or of all. */
+  hosts(cluster?: string): unknown;
+  /** Numbers under Envoy's names. */
+  stats(): Record<string, unknown>;
+  prometheus(): string;
+  loadReport(): LoadReport;
+  /** Drains the events, oldest first. */
+  events(): Array<Record<string, unknown>>;
+  readonly info: { readonly epoch: number; readonly liveRequests: number; readonly seed: bigint };
+
+  /** Runs due maintenance; milliseconds until it is due again. Traffic does this by itself. */
+  maintain(): number;
+  /** Maintenance on an unref'ed timer, for idle processes. */
+  startMaintenance(): Disposable & { stop(): void };
+  /** Moves a manual clock by milliseconds and wakes what is due. */
+  advance(ms: number): void;
+  /** The engine's clock in milliseconds. */
+  now(): number;
+
+  /** For `workerData`: one engine in several worker threads. */
+  share(): SharedEngine;
+  /** Ends the engine for every thread; in a thread that joined it, leaves it. */
+  close(): void;
+  [Symbol.dispose](): void;
+}
+
+/** One downstream request: retries, back-off and queueing are all `chooseHost` asked again. */
+export declare class Request implements AsyncIterable<Attempt>, AsyncDisposable {
+  private constructor();
+  readonly cluster: string;
+  readonly route?: string;
+  /** Milliseconds of the global limit, known from the first choice on. */
+  readonly timeout: number;
+  /** What to answer to the client when there was a refusal, or when the last attempt failed for good. */
+  readonly reply?: LocalReply;
+  /** The next attempt; waits for the queue and for back-off. Rejects with RefusedError or the signal's reason. */
+  chooseHost(): Promise<Attempt>;
+  /** Never waits. */
+  tryChooseHost(): Attempt | Wait | Refusal;
+  /** Retries, hedges, aborts losers. A function that returns without reporting has succeeded. */
+  run<T>(send: (attempt: Attempt) => Promise<T>): Promise<T>;
+  /** Headers to add to the answer for the client. */
+  responseHeaders(): Record<string, string>;
+  /** A streaming upload is complete: its time-outs begin. */
+  bodyComplete(): void;
+  /** The client is gone; attempts whose body was handed over go on. */
+  close(): void;
+  [Symbol.asyncIterator](): AsyncIterator<Attempt>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** One upstream try. */
+export declare class Attempt implements Disposable {
+  private constructor();
+  readonly kind: 'attempt';
+  /** From 1 on. */
+  readonly number: number;
+  readonly host: Host;
+  readonly cluster: string;
+  /** The answer to the last report. */
+  readonly verdict?: Verdict;
+  /** Headers to add on the way up; null = remove. */
+  readonly headers: Readonly<Record<string, string | null>>;
+  /** Milliseconds to response headers. */
+  readonly timeout: number;
+  /** Milliseconds to the end of the body. */
+  readonly remaining: number;
+  readonly idleTimeout: number;
+  /** Milliseconds until a hedged request should ask for another attempt. */
+  readonly hedgeAfter: number;
+  /** Made on first use: aborts at the time-out, when the client is gone, when another attempt has won. */
+  readonly signal: AbortSignal;
+  /** `http://` or `https://` to this host; the request's path, or the route's rewrite of it, by default. */
+  url(path?: string): string;
+  /** No outlier report, no retry; harmless once ended. */
+  cancel(): void;
+  explain(): object;
+  [Symbol.dispose](): void;
+  /** Runs the action and reports what it throws; undefined: failed, a retry follows; rejects when final. */
+  send<T>(action: () => Promise<T>): Promise<T | undefined>;
+  /** The whole report; status 0 is success without a status. */
+  complete(status: number, headers?: Headers, more?: { grpcStatus?: number; latency?: number }): Verdict;
+  onHeaders(status: number, headers?: Headers, more?: { grpcStatus?: number; latency?: number }): Verdict;
+  end(more?: { trailers?: Headers; grpcStatus?: number }): void;
+  /** A failure by name, or an error of fetch, undici, node:http, node:http2. */
+  fail(failure: string | Error, detail?: string): Verdict;
+  /** The stream ends the attempt. */
+  body<S extends NodeJS.ReadableStream | ReadableStream>(stream: S): S;
+}
+
+export interface Verdict {
+  readonly action: 'forward' | 'retry' | 'discard';
+  readonly retry: boolean;
+  /** Milliseconds of back-off. */
+  readonly after: number;
+  readonly reason: string;
+  readonly status: number;
+  /** Envoy's short names, comma-joined; `-` for none. */
+  readonly flags: string;
+}
+
+export interface Wait {
+  readonly kind: 'wait';
+  readonly ms: number;
+  readonly reason: 'queue' | 'backoff' | 'hedge' | 'attempts';
+}
+
+export interface SharedEngine {
+  readonly __shared: unique symbol;
+}
+
+export interface LocalReply {
+  readonly status: number;
+  readonly flags: string;
+  readonly details: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface Refusal {
+  readonly kind: 'refusal';
+  readonly refusal: string;
+  readonly resource?: string;
+  readonly retryAfter?: number;
+  readonly reply: LocalReply;
+}
+
+export interface Host {
+  readonly address: string;
+  readonly port: number;
+  readonly hostname: string;
+  readonly cluster: string;
+  readonly weight: number;
+  readonly zone: string;
+  readonly metadata: object;
+  readonly secure: boolean;
+}
+
+export declare class NexthopError extends Error {
+  /** ERR_NEXTHOP_ENDED, _STATE, _CLOSED, _INVALID, _LIMIT, _NOT_FOUND, _CONFIG, _REFUSED, _WOULD_WAIT, _PANIC. */
+  readonly code: string;
+}
+/** A document was refused whole, or a file could not be read (line 0). */
+export declare class ConfigError extends NexthopError {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  readonly path: string;
+  readonly found?: string;
+  readonly allowed?: string;
+  readonly nearest?: string;
+}
+export declare class RefusedError extends NexthopError {
+  readonly refusal: Refusal;
+  readonly reply: LocalReply;
+}
+export declare class WouldWaitError extends NexthopError {
+  readonly wait: Wait;
+}
+export declare class UsageError extends NexthopError {}
