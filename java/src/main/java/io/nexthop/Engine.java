@@ -1,0 +1,407 @@
+package io.nexthop;
+
+import java.lang.ref.Cleaner;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * Clusters and routes as documents describe them, with what they have learned. Any thread may call anything;
+ * nothing here waits and no thread is started. Closing it ends everything that came from it.
+ */
+public final class Engine implements AutoCloseable {
+  private static final int STATS = 1;
+  private static final int PROMETHEUS = 2;
+  private static final int EFFECTIVE = 3;
+  private static final int LOAD_REPORT = 4;
+  private static final int EXPLAIN = 8;
+  private static final int HOSTS = 10;
+  private static final int WANT_CHANGED = 8;
+  private static final int CLIENT_GONE = 1;
+  /** As an unsigned number larger than any target. */
+  private static final int UNKNOWN = -1;
+
+  /** A name and its number, which stays valid for the engine's life. */
+  private record Target(String name, int number) {}
+
+  /** One thread of the JDK, and only when something is made that nothing but the collector may end. */
+  private static final class Collected {
+    static final Cleaner CLEANER = Cleaner.create();
+  }
+
+  final long id;
+  final Wants wants;
+  final HostMirror hosts;
+  final Executor executor;
+  private final Cleaner.Cleanable cleanable;
+  private final AtomicBoolean closed = new AtomicBoolean();
+  private final Map<String, Target> targets = new ConcurrentHashMap<>();
+  private final Map<Long, Request> waiting = new ConcurrentHashMap<>();
+  private Target lastTarget = new Target("", 0);
+
+  Engine(long id, Executor executor) {
+    this.id = id;
+    this.executor = executor;
+    wants = new Wants(id);
+    hosts = new HostMirror(id);
+    cleanable = Collected.CLEANER.register(this, () -> Native.engineFree(id));
+  }
+
+  /** An engine made from these files. */
+  public static Engine fromFile(Path... files) {
+    return builder().file(files).build();
+  }
+
+  /** An engine made from the text of these documents. */
+  public static Engine fromString(String... documents) {
+    return builder().text(documents).build();
+  }
+
+  /** An engine with options. */
+  public static EngineBuilder builder() {
+    return new EngineBuilder();
+  }
+
+  /** Version of the native library. */
+  public static String version() {
+    return new String(Native.version(), StandardCharsets.UTF_8);
+  }
+
+  /** Replaces all documents by these files, whole or not at all. */
+  public LoadReport updateFile(Path... files) {
+    return update(new Documents().files(files));
+  }
+
+  /** Replaces all documents by these texts, whole or not at all. */
+  public LoadReport updateString(String... documents) {
+    return update(new Documents().texts(documents));
+  }
+
+  private LoadReport update(Documents documents) {
+    check(Native.update(id, documents.done()));
+    wants.changed();
+    return loadReport();
+  }
+
+  /** Re-reads the files that changed and says whether it swapped. Bad content is no error: an event tells. */
+  public boolean reload() {
+    boolean swapped = check(Native.reload(id)) == 1;
+    if (swapped) {
+      wants.changed();
+    }
+    return swapped;
+  }
+
+  /** Makes these the hosts of a cluster. */
+  public long setHosts(String cluster, String... addresses) {
+    List<HostChange> changes = new ArrayList<>(addresses.length);
+    for (String address : addresses) {
+      changes.add(HostChange.set(address));
+    }
+    return apply(cluster, changes);
+  }
+
+  /** Changes hosts of a cluster, whole or not at all; gives the new epoch. */
+  public long apply(String cluster, Collection<HostChange> changes) {
+    Objects.requireNonNull(cluster, "cluster");
+    Objects.requireNonNull(changes, "changes");
+    Packer ops = new Packer(64 + 64 * changes.size()).intValue(changes.size());
+    for (HostChange change : changes) {
+      Objects.requireNonNull(change, "change").pack(ops);
+    }
+    long[] epoch = new long[1];
+    check(Native.apply(id, Packer.utf8("cluster", cluster), ops.roomy(), epoch));
+    return epoch[0];
+  }
+
+  /** Makes a {@code ClusterLoadAssignment} (JSON or YAML) the endpoints of its cluster, as Envoy's EDS would. */
+  public long applyEndpoints(String cluster, String assignment) {
+    return apply(cluster, List.of(HostChange.endpoints(Objects.requireNonNull(assignment, "assignment"))));
+  }
+
+  /** A request to this cluster. */
+  public Request request(String cluster) {
+    return request(Head.of(cluster));
+  }
+
+  /** A request. Nothing is asked of the engine before its first choice. */
+  public Request request(Head head) {
+    Objects.requireNonNull(head, "head");
+    int target = target(head.target());
+    byte[] packed = head.pack(target, 0, wants, List.of());
+    Executor own = head.executor() != null ? head.executor() : executor;
+    return new Request(this, packed, head.path(), head.cluster(), own);
+  }
+
+  /** A stateless attempt with this attempt number; a loop elsewhere decides about the next one. */
+  public Attempt chooseHost(String cluster, int attempt) {
+    Objects.requireNonNull(cluster, "cluster");
+    int target = target(cluster);
+    DecisionBuffer d = DecisionBuffer.take();
+    try {
+      int kind = Native.pick(id, target, attempt, d.address);
+      return kind == DecisionBuffer.GO ? attempt(null, d) : granted(stateless(kind, d));
+    } finally {
+      d.give();
+    }
+  }
+
+  /** As {@link #chooseHost(String, int)} with a key in place of the hash policies. */
+  public Attempt chooseHost(String cluster, int attempt, byte[] key) {
+    Objects.requireNonNull(cluster, "cluster");
+    Objects.requireNonNull(key, "key");
+    int target = target(cluster);
+    DecisionBuffer d = DecisionBuffer.take();
+    try {
+      int kind = Native.pickKey(id, target, attempt, key, d.address);
+      return kind == DecisionBuffer.GO ? attempt(null, d) : granted(stateless(kind, d));
+    } finally {
+      d.give();
+    }
+  }
+
+  /** A stateless choice with a whole head and the addresses that were tried before; never waits or throws one. */
+  public Choice tryChooseHost(Head head, int attempt, Collection<String> tried) {
+    Objects.requireNonNull(head, "head");
+    Objects.requireNonNull(tried, "tried");
+    int target = target(head.target());
+    if (attempt < 1) {
+      throw Errors.invalid("attempt is " + attempt + ", not 1 or more");
+    }
+    byte[] packed = head.pack(target, attempt, wants, tried);
+    DecisionBuffer d = DecisionBuffer.take();
+    try {
+      return stateless(Native.begin(id, packed, d.address), d);
+    } finally {
+      d.give();
+    }
+  }
+
+  /** Runs what is due; null = nothing is scheduled, else when it is due again. Servers with traffic need no call. */
+  public Duration maintain() {
+    signals(check(Native.maintain(id)));
+    return Durations.of(Native.pollDeadline(id));
+  }
+
+  /** Moves a manual clock; who waits asks again. */
+  public void advance(Duration by) {
+    long nanos = Durations.nanos("by", Objects.requireNonNull(by, "by"));
+    check(Native.advance(id, nanos));
+    drain();
+    List.copyOf(waiting.values()).forEach(Request::wake);
+  }
+
+  /** What happened since the last call, oldest first. */
+  public List<Map<String, Object>> events() {
+    List<Map<String, Object>> all = new ArrayList<>();
+    for (;;) {
+      byte[] line = Native.pollEvent(id);
+      if (line == null) {
+        int status = Native.lastStatus();
+        if (status == Errors.EMPTY) {
+          return all;
+        }
+        throw Errors.of(status);
+      }
+      all.add(Json.object(new String(line, StandardCharsets.UTF_8)));
+    }
+  }
+
+  /** Counters and gauges under Envoy's names. */
+  public Map<String, Object> stats() {
+    return Json.object(text(STATS, ""));
+  }
+
+  /** The same in Prometheus' text format. */
+  public String prometheus() {
+    return text(PROMETHEUS, "");
+  }
+
+  /** What would be decided for this request; decides nothing and counts nothing. */
+  public Explanation explain(Head head) {
+    return new Explanation(Json.object(text(EXPLAIN, Objects.requireNonNull(head, "head").json(wants))));
+  }
+
+  /** What is in force for a cluster, defaults filled in. */
+  public Map<String, Object> effective(String cluster) {
+    return Json.object(text(EFFECTIVE, Objects.requireNonNull(cluster, "cluster")));
+  }
+
+  /** What became of the documents. */
+  public LoadReport loadReport() {
+    return new LoadReport(Json.object(text(LOAD_REPORT, "")));
+  }
+
+  /** The hosts of one cluster, or all when it is empty, with health and counters. */
+  public List<Map<String, Object>> hosts(String cluster) {
+    return Json.objects(text(HOSTS, Objects.requireNonNull(cluster, "cluster")));
+  }
+
+  /** Counts applied updates. */
+  public long epoch() {
+    return info()[0];
+  }
+
+  /** Requests that are not done. */
+  public long liveRequests() {
+    return info()[1];
+  }
+
+  /** Seed in use. */
+  public long seed() {
+    return info()[2];
+  }
+
+  /** Everything that came from the engine ends; who waits is answered. */
+  @Override
+  public void close() {
+    if (closed.compareAndSet(false, true)) {
+      cleanable.clean();
+      List.copyOf(waiting.values()).forEach(Request::wake);
+    }
+  }
+
+  private long[] info() {
+    long[] words = new long[3];
+    check(Native.engineInfo(id, words));
+    return words;
+  }
+
+  String text(int what, String argument) {
+    byte[] text = Native.text(id, what, Packer.utf8("argument", argument));
+    if (text == null) {
+      throw Errors.of(Native.lastStatus());
+    }
+    return new String(text, StandardCharsets.UTF_8);
+  }
+
+  /** The number of a cluster or route; 0 = match. What nothing is called gets one that the engine refuses. */
+  private int target(String name) {
+    if (name == null) {
+      return 0;
+    }
+    Target last = lastTarget; // racy on purpose: any target that is read is whole
+    if (last.name == name) {
+      return last.number;
+    }
+    Target known = targets.get(name);
+    if (known == null) {
+      long number = Native.resolve(id, Packer.utf8("name", name));
+      if (number == Errors.NOT_FOUND) {
+        return UNKNOWN;
+      }
+      if (number < 0) {
+        throw Errors.of((int) number);
+      }
+      known = new Target(name, (int) number);
+      targets.put(name, known);
+    }
+    lastTarget = known.name == name ? known : new Target(name, known.number);
+    return known.number;
+  }
+
+  /** The attempt that was granted; when its host cannot be told, it is given back. */
+  Attempt attempt(Request request, DecisionBuffer d) {
+    Attempt attempt;
+    try {
+      attempt = new Attempt(this, request, d);
+    } catch (RuntimeException | Error broken) {
+      Native.cancel(d.attempt());
+      throw broken;
+    }
+    if (request == null) {
+      if (d.remaining() == Durations.NEVER) {
+        endWhenDropped(attempt, d.request()); // nothing else would ever do it
+      }
+      signals(d.bits());
+    }
+    return attempt;
+  }
+
+  private Choice stateless(int kind, DecisionBuffer d) {
+    if (kind < 0) {
+      throw Errors.of(kind);
+    }
+    if (kind == DecisionBuffer.GO) {
+      return attempt(null, d);
+    }
+    int bits = d.bits();
+    Choice choice;
+    if (kind == DecisionBuffer.WAIT) {
+      choice = new Wait(Durations.of(d.waiting()), Names.of(Names.WAIT, d.refusal()));
+      long word = Native.finish(d.request(), CLIENT_GONE); // nobody could ask for it again
+      bits |= word < 0 ? 0 : Verdict.bits(word);
+    } else {
+      choice = Replies.refusal(d);
+    }
+    signals(bits);
+    return choice;
+  }
+
+  private static Attempt granted(Choice choice) {
+    if (choice instanceof Wait wait) {
+      throw new WouldWaitException(wait);
+    }
+    return Waiting.attempt(choice);
+  }
+
+  /** Has the collector end a request when the object that stands for it is gone. */
+  Cleaner.Cleanable endWhenDropped(Object handle, long request) {
+    return Collected.CLEANER.register(handle, () -> {
+      long word = Native.finish(request, CLIENT_GONE);
+      signals(word < 0 ? 0 : Verdict.bits(word));
+    });
+  }
+
+  /** Does what the bits on a return ask for. */
+  void signals(int bits) {
+    if ((bits & Verdict.WAKE) != 0) {
+      drain();
+    }
+    if ((bits & WANT_CHANGED) != 0) {
+      wants.changed();
+    }
+  }
+
+  /** Wakes whose wait is over; a request that is not enlisted yet asks again when it is. */
+  private void drain() {
+    long[] ready = new long[64];
+    int found;
+    do {
+      found = Native.pollReady(id, ready);
+      for (int i = 0; i < found; i++) {
+        Request request = waiting.get(ready[i]);
+        if (request != null) {
+          request.wake();
+        }
+      }
+    } while (found == ready.length);
+  }
+
+  boolean hasWaiters() {
+    return !waiting.isEmpty();
+  }
+
+  void enlist(long request, Request waiter) {
+    waiting.put(request, waiter);
+  }
+
+  void delist(long request, Request waiter) {
+    waiting.remove(request, waiter);
+  }
+
+  private static int check(int status) {
+    if (status < 0) {
+      throw Errors.of(status);
+    }
+    return status;
+  }
+}

@@ -1,0 +1,13 @@
+package io.nexthop;
+
+import java.time.Duration;
+
+/**
+ * The request ends without another attempt.
+ *
+ * @param refusal Envoy's word, such as {@code no_healthy_upstream} or {@code overflow}
+ * @param resource which limit refused, or why a composite found no host; null when neither applies
+ * @param retryAfter when it could work again; null when nobody knows
+ * @param reply what Envoy would answer
+ */
+public record Refusal(String refusal, String resource, Duration retryAfter, LocalReply reply) implements Choice {}
