@@ -14,6 +14,7 @@ use std::process::ExitCode;
 /// What the command line asks for.
 struct Args {
     not_pending: bool,
+    try_pending: bool,
     record: bool,
     list: bool,
     languages: Vec<String>,
@@ -25,6 +26,7 @@ struct Args {
 fn args() -> Result<Args, String> {
     let mut args = Args {
         not_pending: false,
+        try_pending: false,
         record: false,
         list: false,
         languages: LANGUAGES.map(str::to_owned).to_vec(),
@@ -37,6 +39,7 @@ fn args() -> Result<Args, String> {
         let mut value = || words.next().ok_or(format!("{word} wants a value"));
         match word.as_str() {
             "--not-pending" => args.not_pending = true,
+            "--try-pending" => args.try_pending = true,
             "--record" => args.record = true,
             "--list" => args.list = true,
             "--langs" => args.languages = value()?.split(',').map(str::to_owned).collect(),
@@ -44,7 +47,7 @@ fn args() -> Result<Args, String> {
             "--dump" => args.dump = Some(value()?.into()),
             flag if flag.starts_with('-') => {
                 return Err(format!(
-                    "unknown {flag}; known: --not-pending, --record, --list, --langs a,b, --only PATTERN, --dump FOLDER"
+                    "unknown {flag}; known: --not-pending, --try-pending, --record, --list, --langs a,b, --only PATTERN, --dump FOLDER"
                 ));
             }
             folder => args.folders.push(folder.into()),
@@ -116,6 +119,10 @@ fn suite(args: &Args) -> Result<usize, String> {
         match coverage::find(&entries, case) {
             None => fail(&mut tally, case, &["no entry of coverage.toml covers this case".into()]),
             Some(How::NotApplicable(_)) => tally.count(&case.file, 2),
+            Some(How::Pending(_)) if args.try_pending => match convert::job(case) {
+                Ok(job) => facing.jobs.push((case.clone(), job)),
+                Err(error) => fail(&mut tally, case, &[format!("not converted: {error}")]),
+            },
             Some(How::Pending(_)) if args.not_pending => tally.count(&case.file, 3),
             Some(How::Pending(reason)) => fail(&mut tally, case, &[format!("waits: {reason}")]),
             Some(How::WhiteBox(package, test)) => {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define NONE UINT64_MAX
 #define GROW(list, n) ((list) = realloc((list), ((n) + 1) * sizeof *(list)))
@@ -156,7 +157,7 @@ static uint32_t pack(uint32_t set, char **list, size_t n, char **block, size_t *
     const char *name = strncmp(list[i], "h:", 2) == 0 ? list[i] + 2 : list[i];
     for (size_t at = 0; at < names_len; index++) {
       size_t size = strnlen(room + at, names_len - at);
-      if (strlen(name) == size && memcmp(room + at, name, size) == 0) {
+      if (strlen(name) == size && strncasecmp(room + at, name, size) == 0) {
         *len = nexthop_pack(*block, cap, *len, index, str(list[i + 1]));
         break;
       }

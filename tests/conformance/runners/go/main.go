@@ -371,7 +371,7 @@ func (p *player) step() {
 	case begin, ask:
 		p.ask(e.call)
 	case connected:
-		e.call.request.Note(nexthop.NoteConnected)
+		panic("this face takes no notes")
 	case acting:
 		e.try.last = p.now
 		p.act(e.try, e.words)
@@ -522,8 +522,7 @@ func (p *player) act(on *try, words []string) {
 			return
 		}
 	case "note":
-		attempt.Note(nexthop.NoteInterim)
-		return
+		panic("this face takes no notes")
 	default:
 		c.request.Close()
 		p.say("gone", c.index, number(p.now))

@@ -394,7 +394,7 @@ public final class Runner {
     advance(event.time());
     switch (event.kind()) {
       case BEGIN, ASK -> ask(call);
-      case CONNECTED -> call.request.note("connected");
+      case CONNECTED -> throw new UnsupportedOperationException("this face takes no notes");
       case ACT -> {
         on.last = now;
         @SuppressWarnings("unchecked") List<String> words = (List<String>) event.detail();
@@ -546,10 +546,7 @@ public final class Runner {
           done(call);
           return;
         }
-        case "note" -> {
-          attempt.note(args.get(0));
-          return;
-        }
+        case "note" -> throw new UnsupportedOperationException("this face takes no notes");
         default -> {
           call.request.close();
           say("gone", call.index, now);
