@@ -39,7 +39,8 @@ pub fn read(text: &str) -> Result<Vec<Entry>, String> {
             continue;
         }
         let pair = line.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-        let Some((key, value)) = pair.filter(|(_, value)| value.len() > 1 && value.starts_with('"') && value.ends_with('"'))
+        let Some((key, value)) =
+            pair.filter(|(_, value)| value.len() > 1 && value.starts_with('"') && value.ends_with('"'))
         else {
             return Err(format!("line {}: key = \"value\" wanted, found {line}", at + 1));
         };
@@ -56,16 +57,25 @@ fn entry(table: &[(String, String)]) -> Result<Entry, String> {
     }
     let get = |key: &str| table.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone());
     let files = get("files").ok_or("an entry names its files")?;
-    let need = |key: &str| get(key).ok_or(format!("{files}: {key} is missing"));
+    let need = |key: &str| get(key).ok_or_else(|| format!("{files}: {key} is missing"));
     let how = match get("as").as_deref() {
         Some("faces") => How::Faces,
         Some("white-box") => How::WhiteBox(need("package")?, need("test")?),
         Some("not-applicable") => How::NotApplicable(need("reason")?),
         Some("pending") => How::Pending(need("reason")?),
-        other => return Err(format!("{files}: faces, white-box, not-applicable or pending wanted, found {other:?}")),
+        other => {
+            return Err(format!(
+                "{files}: faces, white-box, not-applicable or pending wanted, found {other:?}"
+            ));
+        }
     };
     let any = || "*".to_owned();
-    Ok(Entry { files, cases: get("cases").unwrap_or_else(any), source: get("source").unwrap_or_else(any), how })
+    Ok(Entry {
+        files,
+        cases: get("cases").unwrap_or_else(any),
+        source: get("source").unwrap_or_else(any),
+        how,
+    })
 }
 
 /// How this case is replayed.
@@ -114,7 +124,12 @@ mod tests {
         assert_eq!(find(&entries, &case("a/x.json", "two")), Some(&How::Faces));
         assert_eq!(find(&entries, &case("a/x.json", "one 1")), Some(&How::Pending("later".into())));
         assert_eq!(find(&entries, &case("b/x.json", "one")), None);
-        for broken in ["files = \"a\"", "[[cover]]\nas = \"faces\"", "[[cover]]\nfiles = \"a\"\nas = \"white-box\"", "[[cover]]\nfiles = a"] {
+        for broken in [
+            "files = \"a\"",
+            "[[cover]]\nas = \"faces\"",
+            "[[cover]]\nfiles = \"a\"\nas = \"white-box\"",
+            "[[cover]]\nfiles = a",
+        ] {
             assert!(read(broken).is_err(), "{broken}");
         }
     }

@@ -14,9 +14,9 @@ pub enum Json {
     /// A string.
     String(String),
     /// A list.
-    List(Vec<Json>),
+    List(Vec<Self>),
     /// An object; keys in their order.
-    Object(Vec<(String, Json)>),
+    Object(Vec<(String, Self)>),
 }
 
 /// What every missing key answers.
@@ -336,7 +336,10 @@ mod tests {
     fn reads_in_order_and_writes_the_same() {
         let text = r#"{"b":[1,-2.5e3,true,null],"a":"x\"\n\u00e9\ud83d\ude00","c":{}}"#;
         let value = Json::parse(text).unwrap();
-        assert_eq!(value.to_string(), "{\"b\":[1,-2.5e3,true,null],\"a\":\"x\\\"\\n\u{e9}\u{1f600}\",\"c\":{}}");
+        assert_eq!(
+            value.to_string(),
+            "{\"b\":[1,-2.5e3,true,null],\"a\":\"x\\\"\\n\u{e9}\u{1f600}\",\"c\":{}}"
+        );
         assert_eq!(Json::parse(&value.to_string()).unwrap(), value);
         assert_eq!(value.get("b").items()[1].f64(), Some(-2500.0));
         for broken in ["", "{", "[1,]x", "\"abc", "{\"a\" 1}", "[1 2]", "nul", "1 2"] {

@@ -3,6 +3,7 @@
 
 use nexthop_conformance::convert::{self, Job};
 use nexthop_conformance::coverage::{self, How};
+use nexthop_conformance::judge::figures;
 use nexthop_conformance::run::{self, LANGUAGES};
 use nexthop_conformance::trace::Trace;
 use nexthop_conformance::vectors::{self, Case};
@@ -36,7 +37,7 @@ fn args() -> Result<Args, String> {
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or(format!("{word} wants a value"));
+        let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
         match word.as_str() {
             "--not-pending" => args.not_pending = true,
             "--try-pending" => args.try_pending = true,
@@ -63,7 +64,9 @@ fn args() -> Result<Args, String> {
 fn root() -> Result<PathBuf, String> {
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let found = here.ancestors().find(|folder| folder.join("tests/conformance/coverage.toml").is_file());
-    found.map(Path::to_owned).ok_or_else(|| "tests/conformance/coverage.toml is not above this folder".to_owned())
+    found
+        .map(Path::to_owned)
+        .ok_or_else(|| "tests/conformance/coverage.toml is not above this folder".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -102,9 +105,11 @@ fn suite(args: &Args) -> Result<usize, String> {
     if args.record {
         return record::write(&root).map(|()| 0);
     }
-    let text = std::fs::read_to_string(root.join("tests/conformance/coverage.toml")).map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(root.join("tests/conformance/coverage.toml"))
+        .map_err(|error| error.to_string())?;
     let entries = coverage::read(&text)?;
-    let folders = if args.folders.is_empty() { vec![root.join("tests/vectors")] } else { args.folders.clone() };
+    let folders =
+        if args.folders.is_empty() { vec![root.join("tests/vectors")] } else { args.folders.clone() };
     let mut cases = Vec::new();
     for folder in &folders {
         cases.extend(vectors::load(folder)?);
@@ -127,10 +132,13 @@ fn suite(args: &Args) -> Result<usize, String> {
             Some(How::Pending(reason)) => fail(&mut tally, case, &[format!("waits: {reason}")]),
             Some(How::WhiteBox(package, test)) => {
                 if !white.contains_key(package) {
-                    white.insert(package.clone(), run::tests(&root, package).unwrap_or_else(|error| {
-                        eprintln!("{error}");
-                        BTreeMap::new()
-                    }));
+                    white.insert(
+                        package.clone(),
+                        run::tests(&root, package).unwrap_or_else(|error| {
+                            eprintln!("{error}");
+                            BTreeMap::new()
+                        }),
+                    );
                 }
                 match white[package].get(test) {
                     Some(true) => tally.count(&case.file, 0),
@@ -190,16 +198,26 @@ fn play(args: &Args, root: &Path, facing: &Facing, tally: &mut Tally) -> Result<
     }
     let mut traces = Vec::new();
     for language in &args.languages {
-        traces.push((language.as_str(), run::play(root, language, &scripts).unwrap_or_else(|error| {
-            eprintln!("{language}: {error}");
-            BTreeMap::new()
-        })));
+        traces.push((
+            language.as_str(),
+            run::play(root, language, &scripts).unwrap_or_else(|error| {
+                eprintln!("{language}: {error}");
+                BTreeMap::new()
+            }),
+        ));
     }
     for (case, job) in &facing.jobs {
         let mut differences = Vec::new();
         for (language, traces_of) in &traces {
             let reference = (*language != traces[0].0).then(|| &traces[0].1);
-            differences.extend(judged(job, traces_of, reference).into_iter().map(|line| format!("{language}: {line}")));
+            differences.extend(
+                judged(job, traces_of, reference).into_iter().map(|line| format!("{language}: {line}")),
+            );
+        }
+        let first =
+            traces[0].1.get(&job.names[0]).and_then(|lines| Trace::read(lines).ok()).unwrap_or_default();
+        for line in figures::beside(&case.value, &first) {
+            println!("{line}");
         }
         if differences.is_empty() { tally.count(&case.file, 0) } else { fail(tally, case, &differences) }
     }
@@ -217,7 +235,11 @@ fn play(args: &Args, root: &Path, facing: &Facing, tally: &mut Tally) -> Result<
     Ok(())
 }
 
-fn judged(job: &Job, traces: &BTreeMap<String, Vec<String>>, reference: Option<&BTreeMap<String, Vec<String>>>) -> Vec<String> {
+fn judged(
+    job: &Job,
+    traces: &BTreeMap<String, Vec<String>>,
+    reference: Option<&BTreeMap<String, Vec<String>>>,
+) -> Vec<String> {
     let mut read = Vec::new();
     let mut out = Vec::new();
     for name in &job.names {
@@ -226,8 +248,14 @@ fn judged(job: &Job, traces: &BTreeMap<String, Vec<String>>, reference: Option<&
             Ok(trace) => read.push(trace),
             Err(error) => return vec![error],
         }
-        if let Some(wanted) = reference.and_then(|reference| reference.get(name)).filter(|wanted| *wanted != lines) {
-            let at = wanted.iter().zip(lines).position(|(a, b)| a != b).unwrap_or(wanted.len().min(lines.len()));
+        if let Some(wanted) =
+            reference.and_then(|reference| reference.get(name)).filter(|wanted| *wanted != lines)
+        {
+            let at = wanted
+                .iter()
+                .zip(lines)
+                .position(|(a, b)| a != b)
+                .unwrap_or_else(|| wanted.len().min(lines.len()));
             let line = |lines: &[String]| lines.get(at).map_or("the end", String::as_str).to_owned();
             out.push(format!("trace differs at line {at}: expected {}, got {}", line(wanted), line(lines)));
         }
@@ -240,7 +268,8 @@ fn judged(job: &Job, traces: &BTreeMap<String, Vec<String>>, reference: Option<&
 fn dump(folder: &Path, jobs: &[(Case, Job)]) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     for (case, job) in jobs {
-        let name: String = case.name().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let name: String =
+            case.name().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let text: String = job.scripts.iter().map(|script| script.lines.join("\n") + "\n").collect();
         std::fs::write(folder.join(name + ".jsonl"), text).map_err(|error| error.to_string())?;
     }

@@ -32,7 +32,11 @@ pub fn command(root: &Path, language: &str) -> Result<Command, String> {
 
 /// Plays scripts one after the other and gives back the trace lines of each. A runner that dies in a case is
 /// started again behind it.
-pub fn play(root: &Path, language: &str, scripts: &[(String, String)]) -> Result<BTreeMap<String, Vec<String>>, String> {
+pub fn play(
+    root: &Path,
+    language: &str,
+    scripts: &[(String, String)],
+) -> Result<BTreeMap<String, Vec<String>>, String> {
     let mut traces = BTreeMap::new();
     let mut rest = scripts;
     while !rest.is_empty() {
@@ -122,9 +126,9 @@ pub fn tests(root: &Path, package: &str) -> Result<BTreeMap<String, bool>, Strin
     if results.is_empty() {
         let errors = String::from_utf8_lossy(&output.stderr);
         if std::env::var_os("NEXTHOP_CONFORMANCE_ERRORS").is_some() {
-        eprint!("{errors}");
-    }
-    let tail: Vec<&str> = errors.lines().rev().take(5).collect();
+            eprint!("{errors}");
+        }
+        let tail: Vec<&str> = errors.lines().rev().take(5).collect();
         return Err(format!("no test of {package} ran: {}", tail.join(" | ")));
     }
     Ok(results)

@@ -76,7 +76,11 @@ pub fn line<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
 /// Reads a JSON list of strings.
 pub fn words(line: &str) -> Result<Vec<String>, String> {
     let value = crate::json::Json::parse(line)?;
-    value.items().iter().map(|word| word.str().map(str::to_owned).ok_or(format!("no string: {word}"))).collect()
+    value
+        .items()
+        .iter()
+        .map(|word| word.str().map(str::to_owned).ok_or_else(|| format!("no string: {word}")))
+        .collect()
 }
 
 /// Nanoseconds of a span as people write it: `"0.5s"`, `"20ms"`, or a number of seconds.
@@ -94,7 +98,10 @@ mod tests {
 
     #[test]
     fn spans_and_lines() {
-        assert_eq!([span("0.5s"), span("20ms"), span("2"), span("0ms")], [500_000_000, 20_000_000, 2_000_000_000, 0]);
+        assert_eq!(
+            [span("0.5s"), span("20ms"), span("2"), span("0ms")],
+            [500_000_000, 20_000_000, 2_000_000_000, 0]
+        );
         let text = line(["a", "b\"\\\n", "\u{e9}"]);
         assert_eq!(text, "[\"a\",\"b\\\"\\\\\\n\",\"\u{e9}\"]");
         assert_eq!(words(&text).unwrap(), ["a", "b\"\\\n", "\u{e9}"]);

@@ -152,7 +152,10 @@ impl Trace {
         let word = |at: usize| words.get(at).cloned();
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
         let kind = words.first()?.as_str();
-        if matches!(kind, "go" | "wait" | "refused" | "verdict" | "reply" | "end" | "gone" | "done" | "misuse") {
+        if matches!(
+            kind,
+            "go" | "wait" | "refused" | "verdict" | "reply" | "end" | "gone" | "done" | "misuse"
+        ) {
             let index = number(1)? as usize;
             if self.requests.len() <= index {
                 self.requests.resize(index + 1, Seen::default());

@@ -46,7 +46,10 @@ pub fn load(folder: &Path) -> Result<Vec<Case>, String> {
     for path in files {
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let value = Json::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        let parent = path.parent().and_then(Path::file_name).map_or(String::new(), |name| name.to_string_lossy().into());
+        let parent = path
+            .parent()
+            .and_then(Path::file_name)
+            .map_or(String::new(), |name| name.to_string_lossy().into());
         let file = format!("{parent}/{}", path.file_name().unwrap_or_default().to_string_lossy());
         let listed = if value.has("cases") { value.get("cases").items() } else { value.items() };
         let whole = std::slice::from_ref(&value);
@@ -54,7 +57,10 @@ pub fn load(folder: &Path) -> Result<Vec<Case>, String> {
             let id = [case.get("id"), case.get("name")].into_iter().find_map(Json::str);
             cases.push(Case {
                 file: file.clone(),
-                id: id.map_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into(), str::to_owned),
+                id: id.map_or_else(
+                    || path.file_stem().unwrap_or_default().to_string_lossy().into(),
+                    str::to_owned,
+                ),
                 index,
                 source: case.get("source").text(),
                 value: case.clone(),

@@ -28,7 +28,8 @@ fn engine(clusters: i64) -> (u64, u32) {
 
 fn pick(engine: u64, target: u32, number: u32) -> raw::Decision {
     let mut decision = raw::Decision::default();
-    raw::with_local(|local| raw::pick(local, engine, target, number, None, raw::NOW, &mut decision)).expect("a pick");
+    raw::with_local(|local| raw::pick(local, engine, target, number, None, raw::NOW, &mut decision))
+        .expect("a pick");
     decision
 }
 
@@ -45,7 +46,8 @@ fn mapping() {
             let known = given.str().expect("a sentence").ends_with("attempt 2");
             let (engine, target) = engine(2);
             let decision = pick(engine, target, if known { 2 } else { 0 });
-            let seen = if decision.resource == raw::resource::NO_ATTEMPT_NUMBER { 0 } else { decision.number };
+            let seen =
+                if decision.resource == raw::resource::NO_ATTEMPT_NUMBER { 0 } else { decision.number };
             assert_eq!(i64::from(seen), expect.get("attempt").i64().expect("a number"), "{}", case.id);
             raw::engine_free(engine).expect("an engine");
             continue;

@@ -48,14 +48,21 @@ impl Drop for Engine {
 
 fn documents(docs: &[String]) -> Vec<raw::Document<'_>> {
     docs.iter()
-        .map(|text| raw::Document { kind: raw::document_kind::TEXT, dialect: "", name: "", text: text.as_bytes() })
+        .map(|text| raw::Document {
+            kind: raw::document_kind::TEXT,
+            dialect: "",
+            name: "",
+            text: text.as_bytes(),
+        })
         .collect()
 }
 
 impl Engine {
     pub(crate) fn open(docs: &[String], seed: u64, draws: &str) -> Option<Self> {
-        let draws = (!draws.is_empty()).then(|| draws.split(',').map(|word| word.parse().expect("a draw")).collect());
-        let options = raw::Options { workers: 1, seed, clock: raw::clock::MANUAL, draws, ..raw::Options::default() };
+        let draws =
+            (!draws.is_empty()).then(|| draws.split(',').map(|word| word.parse().expect("a draw")).collect());
+        let options =
+            raw::Options { workers: 1, seed, clock: raw::clock::MANUAL, draws, ..raw::Options::default() };
         match raw::engine_new(&options, &documents(docs)) {
             Ok(id) => Some(Self(id)),
             Err(error) => {
@@ -70,7 +77,8 @@ impl Engine {
     }
 
     pub(crate) fn endpoints(&self, cluster: &str, text: &str) -> bool {
-        let change = raw::HostChange { op: raw::host_op::ENDPOINTS, metadata: text, ..raw::HostChange::default() };
+        let change =
+            raw::HostChange { op: raw::host_op::ENDPOINTS, metadata: text, ..raw::HostChange::default() };
         raw::apply(self.0, cluster, &[change]).map_err(|error| eprintln!("{error}")).is_ok()
     }
 
@@ -270,8 +278,11 @@ impl Request {
 /// Headers to set, by name; what rewrites the URL is not among them in every language.
 fn sorted(headers: Vec<(String, Option<String>)>) -> Vec<(String, String)> {
     let kept = |name: &str| name != "host" && !name.starts_with(':');
-    let mut headers: Vec<_> =
-        headers.into_iter().filter(|(name, _)| kept(name)).filter_map(|(name, value)| Some((name, value?))).collect();
+    let mut headers: Vec<_> = headers
+        .into_iter()
+        .filter(|(name, _)| kept(name))
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect();
     headers.sort();
     headers
 }

@@ -194,9 +194,20 @@ impl<W: Write> Player<W> {
         self.batches.push(Batch { open: heads.len(), gap, clients: clients > 0, ..Batch::default() });
         for (i, head) in heads.iter().enumerate() {
             let call = self.calls.len();
-            let path = head.chunks(2).find(|pair| pair[0] == "path").map_or("/".into(), |pair| pair[1].clone());
+            let path = head
+                .chunks(2)
+                .find(|pair| pair[0] == "path")
+                .map_or_else(|| "/".into(), |pair| pair[1].clone());
             let request = self.engine.as_ref().expect("checked by the caller").request(head);
-            self.calls.push(Call { request, path, batch, tries: Vec::new(), asking: 0, queued: false, done: false });
+            self.calls.push(Call {
+                request,
+                path,
+                batch,
+                tries: Vec::new(),
+                asking: 0,
+                queued: false,
+                done: false,
+            });
             if clients == 0 {
                 self.at(self.now + i as u64 * stagger, Event::Begin(call));
             }
@@ -232,7 +243,9 @@ impl<W: Write> Player<W> {
             Event::Begin(_) => true,
             Event::Connected(call) => self.calls[*call].queued,
             Event::Ask(call, asking) => !self.calls[*call].done && self.calls[*call].asking == *asking,
-            Event::Act(attempt, _) | Event::Limit(attempt, _) | Event::Idle(attempt) => self.tries[*attempt].open,
+            Event::Act(attempt, _) | Event::Limit(attempt, _) | Event::Idle(attempt) => {
+                self.tries[*attempt].open
+            }
         };
         if !usable {
             return Ok(());
@@ -377,7 +390,9 @@ impl<W: Write> Player<W> {
         let (index, number) = (call.to_string(), number.to_string());
         let request = &mut self.calls[call].request;
         let verdict = match words[0].as_str() {
-            "headers" | "complete" => request.answer(id, words[0] == "complete", &words[1], &words[2], &words[3..]),
+            "headers" | "complete" => {
+                request.answer(id, words[0] == "complete", &words[1], &words[2], &words[3..])
+            }
             "fail" => request.fail(id, &words[1]),
             "end" => {
                 request.end(id, &words[1], &words[2..]);
@@ -385,7 +400,12 @@ impl<W: Write> Player<W> {
                 self.say(["end", &index, &number, &now])?;
                 return self.done(call);
             }
-            "note" => return Ok(request.note(id, &words[1])),
+            "note" => {
+                return {
+                    request.note(id, &words[1]);
+                    Ok(())
+                };
+            }
             "gone" => {
                 request.close();
                 self.say(["gone", &index, &now])?;
@@ -402,7 +422,9 @@ impl<W: Write> Player<W> {
             self.say(["misuse", &index, &now])?;
             return self.done(call);
         };
-        self.say(["verdict", &index, &number, &report, &action, &reason, &after, &status, &flags, &now, &age])?;
+        self.say([
+            "verdict", &index, &number, &report, &action, &reason, &after, &status, &flags, &now, &age,
+        ])?;
         let streams = words[0] == "headers" && !answered;
         if action == "forward" && streams {
             self.tries[attempt].answered = true;

@@ -21,11 +21,19 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
     let spread = expect.has("hits_by_port");
     let random = given.get("clusters").items().iter().any(|cluster| {
         let several = |priority: &Json| priority.get("hosts").items().len() > 1;
-        cluster.get("type").str() == Some("aggregate") || cluster.get("priorities").items().iter().any(several)
+        cluster.get("type").str() == Some("aggregate")
+            || cluster.get("priorities").items().iter().any(several)
     });
-    let seeds = if random && !spread { SEEDS } else { 1 };
+    // A long back-off is drawn as well.
+    let back_off = given.get("route").get("retry_policy").get("retry_back_off").get("base_interval");
+    let long = back_off.str().is_some_and(|base| span(base) > 50_000_000);
+    let seeds = if (random || long) && !spread { SEEDS } else { 1 };
     let scripts: Result<Vec<Script>, String> = (1..=seeds).map(|seed| script(given, expect, seed)).collect();
-    let judge = if spread { judge::compact::spread(expect) } else { judge::compact::records(expect, recorded(case)?) };
+    let judge = if spread {
+        judge::compact::spread(expect)
+    } else {
+        judge::compact::records(expect, recorded(case)?)
+    };
     Ok((scripts?, judge))
 }
 
@@ -60,7 +68,8 @@ fn script(given: &Json, expect: &Json, seed: u64) -> Result<Script, String> {
     script.add(["doc", &routes(given)?.to_string()]);
     script.add(["open", &seed.to_string(), ""]);
     rules(&mut script, given)?;
-    let several = given.get("requests").i64().unwrap_or(expect.get("requests").items().len().max(1) as i64);
+    let several =
+        given.get("requests").i64().unwrap_or_else(|| expect.get("requests").items().len().max(1) as i64);
     for _ in 0..several {
         script.add(request(given));
     }
@@ -70,8 +79,9 @@ fn script(given: &Json, expect: &Json, seed: u64) -> Result<Script, String> {
 }
 
 fn request(given: &Json) -> Vec<String> {
-    let mut words: Vec<String> =
-        ["request", "authority", "x", "path", "/", "source", SOURCE, "local", LOCAL].map(str::to_owned).to_vec();
+    let mut words: Vec<String> = ["request", "authority", "x", "path", "/", "source", SOURCE, "local", LOCAL]
+        .map(str::to_owned)
+        .to_vec();
     let method = given.get("method").str().unwrap_or("GET");
     let grpc = method == "GRPC";
     words.extend(["method".into(), if grpc { "POST" } else { method }.into()]);
@@ -109,7 +119,11 @@ fn routes(given: &Json) -> Result<Json, String> {
 }
 
 fn route(given: &Json) -> Json {
-    if given.has("route") { typed(given.get("route")) } else { object! {"cluster" => "X"} }
+    if given.has("route") {
+        typed(given.get("route"))
+    } else {
+        object! {"cluster" => "X"}
+    }
 }
 
 /// The records shorten the types of plugins.
@@ -122,10 +136,14 @@ const TYPES: [(&str, &str); 4] = [
 
 fn typed(value: &Json) -> Json {
     match value {
-        Json::Object(entries) => Json::Object(entries.iter().map(|(key, value)| (key.clone(), typed(value))).collect()),
+        Json::Object(entries) => {
+            Json::Object(entries.iter().map(|(key, value)| (key.clone(), typed(value))).collect())
+        }
         Json::List(items) => Json::List(items.iter().map(typed).collect()),
         Json::String(text) => match TYPES.iter().find(|(short, _)| text == short) {
-            Some((short, package)) => format!("type.googleapis.com/envoy.extensions.{package}.v3.{short}").into(),
+            Some((short, package)) => {
+                format!("type.googleapis.com/envoy.extensions.{package}.v3.{short}").into()
+            }
             None => value.clone(),
         },
         other => other.clone(),
@@ -177,7 +195,9 @@ fn cluster_document(cluster: &Json) -> Result<Json, String> {
         let mut groups = Vec::new();
         for priority in cluster.get("priorities").items() {
             let hosts = priority.get("hosts").items().iter().map(endpoint).collect();
-            groups.push(object! {"priority" => priority.get("priority").clone(), "lb_endpoints" => Json::List(hosts)});
+            groups.push(
+                object! {"priority" => priority.get("priority").clone(), "lb_endpoints" => Json::List(hosts)},
+            );
         }
         document.set("load_assignment", object! {"cluster_name" => name, "endpoints" => Json::List(groups)});
         return Ok(document);
@@ -193,7 +213,8 @@ fn cluster_document(cluster: &Json) -> Result<Json, String> {
         "clusters" => Json::List(entries),
     };
     document.set("lb_policy", "CLUSTER_PROVIDED".into());
-    document.set("cluster_type", object! {"name" => format!("envoy.clusters.{kind}"), "typed_config" => config});
+    document
+        .set("cluster_type", object! {"name" => format!("envoy.clusters.{kind}"), "typed_config" => config});
     Ok(document)
 }
 
@@ -202,7 +223,9 @@ fn hosts(given: &Json) -> Vec<(String, String, u64)> {
     let mut hosts = Vec::new();
     for cluster in given.get("clusters").items() {
         let connect = span(cluster.get("connect_timeout").str().unwrap_or("0.25s"));
-        for host in cluster.get("priorities").items().iter().flat_map(|priority| priority.get("hosts").items()) {
+        for host in
+            cluster.get("priorities").items().iter().flat_map(|priority| priority.get("hosts").items())
+        {
             let (ip, port) = address(host);
             let host = (format!("{ip}:{port}"), port, connect);
             if !hosts.contains(&host) {

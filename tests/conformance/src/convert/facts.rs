@@ -74,10 +74,18 @@ fn bootstrap(clusters: Vec<Json>) -> Json {
 
 /// Percents are messages; the cases write the number alone.
 fn percents(value: &Json) -> Json {
-    const FIELDS: [&str; 4] = ["routing_enabled", "min_weight_percent", "healthy_panic_threshold", "budget_percent"];
+    const FIELDS: [&str; 4] =
+        ["routing_enabled", "min_weight_percent", "healthy_panic_threshold", "budget_percent"];
     let entry = |(key, value): &(String, Json)| {
         let percent = FIELDS.contains(&key.as_str());
-        (key.clone(), if percent { object! {"value" => value.clone()} } else { percents(value) })
+        (
+            key.clone(),
+            if percent {
+                object! {"value" => value.clone()}
+            } else {
+                percents(value)
+            },
+        )
     };
     match value {
         Json::Object(entries) => Json::Object(entries.iter().map(entry).collect()),

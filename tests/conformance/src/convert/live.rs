@@ -69,7 +69,8 @@ fn documents(config: &Json, strict: bool) -> Vec<Json> {
     let mut clusters = config.get("clusters").clone();
     if let Json::List(clusters) = &mut clusters {
         for cluster in clusters {
-            if config.get("protocol").str() == Some("h2") && !cluster.has("typed_extension_protocol_options") {
+            if config.get("protocol").str() == Some("h2") && !cluster.has("typed_extension_protocol_options")
+            {
                 cluster.set("typed_extension_protocol_options", http2());
             }
             if strict && !cluster.has("cluster_type") {
@@ -106,7 +107,8 @@ fn documents(config: &Json, strict: bool) -> Vec<Json> {
         "typed_config" => object! {"@type" => "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
     });
     manager.set("http_filters", Json::List(filters));
-    let filter = object! {"name" => "envoy.filters.network.http_connection_manager", "typed_config" => manager};
+    let filter =
+        object! {"name" => "envoy.filters.network.http_connection_manager", "typed_config" => manager};
     let address = object! {"address" => "127.0.0.1", "port_value" => 10000};
     let listener = object! {
         "name" => "in",
@@ -134,7 +136,7 @@ fn assign(script: &mut Script, cluster: &str, endpoints: &Json) {
 
 fn behave(script: &mut Script, value: &Json, hosts: &Json) -> Result<(), String> {
     for (host, behaviour) in hosts.entries() {
-        let address = value.get("hosts").get(host).str().ok_or(format!("unknown host {host}"))?;
+        let address = value.get("hosts").get(host).str().ok_or_else(|| format!("unknown host {host}"))?;
         script.add(["drop", address]);
         plan::rules(script, address, "", behaviour)?;
     }
@@ -175,7 +177,10 @@ fn heads(step: &Json) -> Vec<Json> {
                 }
                 head
             };
-            heads = heads.iter().flat_map(|head| values.items().iter().map(move |value| with(head, value))).collect();
+            heads = heads
+                .iter()
+                .flat_map(|head| values.items().iter().map(move |value| with(head, value)))
+                .collect();
         }
         return heads;
     }
@@ -205,7 +210,7 @@ fn requests(script: &mut Script, step: &Json, internal: bool) -> Result<(), Stri
         let mut words = vec!["request".to_owned(), "authority".into(), "x".into()];
         words.extend(["path".into(), fill(head.get("path").str().unwrap_or("/"))]);
         let source = head.get("source").str().map(fill);
-        words.extend(["source".into(), source.map_or(SOURCE.into(), |ip| format!("{ip}:40000"))]);
+        words.extend(["source".into(), source.map_or_else(|| SOURCE.into(), |ip| format!("{ip}:40000"))]);
         words.extend(["local".into(), LOCAL.into()]);
         if internal {
             words.extend(["internal".into(), "1".into()]);

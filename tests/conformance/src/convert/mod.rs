@@ -43,7 +43,9 @@ pub fn job(case: &Case) -> Result<Job, String> {
         ("envoy-live", _) => live::convert(case)?,
         (_, "retry/retry_on_predicates.json") => predicates::convert(case)?,
         _ if case.file.contains("config") || case.expect().has("error") => facts::convert(case)?,
-        _ if case.given().get("clusters").items().iter().any(|cluster| cluster.has("type")) => compact::convert(case)?,
+        _ if case.given().get("clusters").items().iter().any(|cluster| cluster.has("type")) => {
+            compact::convert(case)?
+        }
         _ => return Err("no converter knows this kind of case".into()),
     };
     let names: Vec<String> = (0..scripts.len()).map(|at| format!("{} /{at}", case.name())).collect();

@@ -33,7 +33,8 @@ const PROMPT: u64 = 400_000;
 pub(crate) fn behaviour(text: &str) -> Result<Vec<Vec<Act>>, String> {
     let mut words = text.split_whitespace();
     let (mut after, mut status, mut headers, mut percent) = (0, 200_u16, Vec::new(), None);
-    let need = |word: Option<&str>| word.map(str::to_owned).ok_or(format!("{text}: a word is missing"));
+    let need =
+        |word: Option<&str>| word.map(str::to_owned).ok_or_else(|| format!("{text}: a word is missing"));
     let number = |word: String| word.parse::<u16>().map_err(|error| format!("{text}: {error}"));
     while let Some(word) = words.next() {
         match word {
@@ -42,7 +43,8 @@ pub(crate) fn behaviour(text: &str) -> Result<Vec<Vec<Act>>, String> {
             "delay" => after += span(&need(words.next())?),
             "header" => {
                 let pair = need(words.next())?;
-                let (name, value) = pair.split_once('=').ok_or(format!("{pair}: name=value wanted"))?;
+                let (name, value) =
+                    pair.split_once('=').ok_or_else(|| format!("{pair}: name=value wanted"))?;
                 headers.push((name.to_owned(), value.to_owned()));
             }
             "fail" => {
@@ -71,7 +73,12 @@ fn reset(code: &str) -> &'static str {
 }
 
 /// Adds the rules of one host.
-pub(crate) fn rules(script: &mut Script, host: &str, prefix: &str, behaviour_of: &Json) -> Result<(), String> {
+pub(crate) fn rules(
+    script: &mut Script,
+    host: &str,
+    prefix: &str,
+    behaviour_of: &Json,
+) -> Result<(), String> {
     if let Some(text) = behaviour_of.str() {
         let plans = behaviour(text)?;
         let ending = if plans.len() > 1 { "cycle" } else { "last" };
@@ -80,7 +87,7 @@ pub(crate) fn rules(script: &mut Script, host: &str, prefix: &str, behaviour_of:
     if behaviour_of.has("seq") {
         let mut plans = Vec::new();
         for item in behaviour_of.get("seq").items() {
-            plans.extend(behaviour(item.str().ok_or(format!("{item}: a text wanted"))?)?);
+            plans.extend(behaviour(item.str().ok_or_else(|| format!("{item}: a text wanted"))?)?);
         }
         let ending = behaviour_of.get("end").str().unwrap_or("last").to_owned();
         return rule(script, host, "0", prefix, &ending, &plans);
@@ -121,7 +128,8 @@ pub(crate) fn backend(text: &str) -> Result<Vec<Act>, String> {
             "sleep" => after += span(value),
             "hdr" => {
                 let pair = word.split_once(':').map_or("", |(_, pair)| pair);
-                let (name, value) = pair.split_once('=').ok_or(format!("{pair}: name=value wanted"))?;
+                let (name, value) =
+                    pair.split_once('=').ok_or_else(|| format!("{pair}: name=value wanted"))?;
                 headers.push((name.to_owned(), value.to_owned()));
             }
             "hang" => push(&mut after, Act::new(0, ["gone"])),
@@ -186,7 +194,10 @@ mod tests {
             [Act::new(0, ["headers", "200", ""]), Act::new(0, ["end", "14"])]
         );
         assert_eq!(backend("rst:7").unwrap(), [Act::new(0, ["fail", "refused_stream"])]);
-        assert_eq!(behaviour("delay 300ms status 503").unwrap(), [[Act::new(300_000_000, ["complete", "503", ""])]]);
+        assert_eq!(
+            behaviour("delay 300ms status 503").unwrap(),
+            [[Act::new(300_000_000, ["complete", "503", ""])]]
+        );
         assert!(backend("dance").is_err() && behaviour("dance").is_err());
     }
 }

@@ -9,8 +9,11 @@ use crate::vectors::Case;
 
 pub(super) fn convert(case: &Case) -> Result<Converted, String> {
     let (given, expect) = (case.given(), case.expect());
-    let tokens: Vec<String> =
-        [expect.get("retried_by"), expect.get("not_retried_by")].iter().flat_map(|list| list.items()).map(Json::text).collect();
+    let tokens: Vec<String> = [expect.get("retried_by"), expect.get("not_retried_by")]
+        .iter()
+        .flat_map(|list| list.items())
+        .map(Json::text)
+        .collect();
     let outcome = given.get("outcome").text();
     let mut routes = Vec::new();
     for (i, token) in tokens.iter().enumerate() {
@@ -22,7 +25,9 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
             "retry_back_off" => back_off,
         };
         match token.as_str() {
-            "retriable-status-codes" => policy.set("retriable_status_codes", given.get("retriable_status_codes").clone()),
+            "retriable-status-codes" => {
+                policy.set("retriable_status_codes", given.get("retriable_status_codes").clone())
+            }
             "retriable-headers" => {
                 let headers = given.get("retriable_headers").items().iter().map(|header| {
                     let exact = object! {"exact" => header.get("exact").clone()};
@@ -33,7 +38,9 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
             _ => {}
         }
         let matches = object! {"path" => format!("/{i}")};
-        routes.push(object! {"match" => matches, "route" => object! {"cluster" => "X", "retry_policy" => policy}});
+        routes.push(
+            object! {"match" => matches, "route" => object! {"cluster" => "X", "retry_policy" => policy}},
+        );
     }
     let host = object! {
         "name" => "v",

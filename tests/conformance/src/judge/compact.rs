@@ -59,13 +59,18 @@ fn request(out: &mut Vec<String>, what: &str, wanted: &Json, seen: &Seen) {
     }
     if let Some(number) = wanted.get("attempt_count_header").str() {
         let got = header(&seen.headers, "x-envoy-attempt-count")
-            .or(header(&seen.reply_headers, "x-envoy-attempt-count"))
+            .or_else(|| header(&seen.reply_headers, "x-envoy-attempt-count"))
             .map_or_else(|| seen.begun().to_string(), str::to_owned);
         same(out, &format!("{what} attempts begun"), &number, &got.as_str());
         same(out, &format!("{what} attempts counted"), &number, &seen.begun().to_string().as_str());
     }
     if wanted.get("x_envoy_overloaded").str() == Some("true") {
-        same(out, &format!("{what} x-envoy-overloaded"), &Some("true"), &header(&seen.reply_headers, "x-envoy-overloaded"));
+        same(
+            out,
+            &format!("{what} x-envoy-overloaded"),
+            &Some("true"),
+            &header(&seen.reply_headers, "x-envoy-overloaded"),
+        );
     }
     let listed = wanted.get("upstream_attempts").items();
     if !wanted.has("upstream_attempts") {
@@ -139,11 +144,15 @@ pub fn spread(expect: &Json) -> Judge {
                 }
             }
             let total = trace.requests.len() as f64;
-            for (what, wanted, got) in
-                [("hits", expect.get("hits_by_port"), ports), ("status", expect.get("status_counts"), statuses)]
-            {
-                let names: BTreeSet<&str> =
-                    got.keys().map(String::as_str).chain(wanted.entries().iter().map(|(name, _)| name.as_str())).collect();
+            for (what, wanted, got) in [
+                ("hits", expect.get("hits_by_port"), ports),
+                ("status", expect.get("status_counts"), statuses),
+            ] {
+                let names: BTreeSet<&str> = got
+                    .keys()
+                    .map(String::as_str)
+                    .chain(wanted.entries().iter().map(|(name, _)| name.as_str()))
+                    .collect();
                 for name in names {
                     let wanted = wanted.get(name).f64().unwrap_or(0.0);
                     let got = got.get(name).copied().unwrap_or(0) as f64;

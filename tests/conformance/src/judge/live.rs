@@ -14,17 +14,22 @@ const TOLERANCE_MS: f64 = 40.0;
 pub fn judge(value: Json) -> Judge {
     let facts = Facts::new(value);
     Box::new(move |traces| {
-        let fitting: Vec<Trace> = traces.iter().filter(|trace| facts.starts_as_recorded(trace)).cloned().collect();
+        let fitting: Vec<Trace> =
+            traces.iter().filter(|trace| facts.starts_as_recorded(trace)).cloned().collect();
         if fitting.is_empty() {
             let sound: Vec<String> = traces.first().map(sound).unwrap_or_default();
-            return if sound.is_empty() { vec!["no seed gives the recorded first picks".to_owned()] } else { sound };
+            return if sound.is_empty() {
+                vec!["no seed gives the recorded first picks".to_owned()]
+            } else {
+                sound
+            };
         }
         any(&fitting, |trace| facts.compare(trace))
     })
 }
 
-struct Facts {
-    value: Json,
+pub(super) struct Facts {
+    pub(super) value: Json,
     names: BTreeMap<String, String>,
     phases: Vec<(String, usize, usize)>,
 }
@@ -46,16 +51,21 @@ impl Facts {
     }
 
     /// Whether a facet is a fact that can be compared one to one.
-    fn exact(&self, facet: &str) -> bool {
+    pub(super) fn exact(&self, facet: &str) -> bool {
         let fits = |list: &Json| {
-            list.items().iter().filter_map(Json::str).any(|pattern| {
-                glob(pattern.split(':').next().unwrap_or(pattern), facet)
-            })
+            list.items()
+                .iter()
+                .filter_map(Json::str)
+                .any(|pattern| glob(pattern.split(':').next().unwrap_or(pattern), facet))
         };
-        if self.statistical() { fits(self.determinism().get("exact")) } else { !fits(self.determinism().get("varies")) }
+        if self.statistical() {
+            fits(self.determinism().get("exact"))
+        } else {
+            !fits(self.determinism().get("varies"))
+        }
     }
 
-    fn host(&self, address: &str) -> String {
+    pub(super) fn host(&self, address: &str) -> String {
         self.names.get(address).cloned().unwrap_or_else(|| address.to_owned())
     }
 
@@ -101,6 +111,7 @@ impl Facts {
             }
         }
         self.events(&mut out, trace);
+        out.extend(super::figures::two_plus_two(&self.value, trace));
         out
     }
 
@@ -110,14 +121,20 @@ impl Facts {
         let got: Vec<String> = seen.iter().map(|seen| self.first(Some(seen)).unwrap_or_default()).collect();
         for (i, seen) in seen.iter().enumerate() {
             if seen.attempts.len() != 1 || seen.status != 200 {
-                out.push(format!("{label} request {i}: expected one attempt and 200, got {} and {}", seen.attempts.len(), seen.status));
+                out.push(format!(
+                    "{label} request {i}: expected one attempt and 200, got {} and {}",
+                    seen.attempts.len(),
+                    seen.status
+                ));
             }
         }
         let rotation = self.determinism().get("rotation");
         let fits = match rotation.get("kind").str() {
             Some("index") => {
                 let cycle: Vec<String> = rotation.get("order").items().iter().map(Json::text).collect();
-                (0..cycle.len()).any(|start| got.iter().enumerate().all(|(i, host)| *host == cycle[(start + i) % cycle.len()]))
+                (0..cycle.len()).any(|start| {
+                    got.iter().enumerate().all(|(i, host)| *host == cycle[(start + i) % cycle.len()])
+                })
             }
             Some("shift") => (0..=wanted.len() / 2).any(|shift| {
                 let kept = wanted.len() - shift;
@@ -144,10 +161,13 @@ impl Facts {
             let refused = seen.refusal.as_ref().is_some_and(|(refusal, _)| refusal == "overflow");
             if refused {
                 // Which host a limit refused is not told by every face.
-                got.push((listed.last().map_or("-".into(), |(host, _)| host.clone()), "UO".into()));
+                got.push((listed.last().map_or_else(|| "-".into(), |(host, _)| host.clone()), "UO".into()));
             }
-            let hosts = |list: &[(String, String)]| list.iter().map(|(host, _)| host.clone()).collect::<Vec<_>>();
-            let outcomes = |list: &[(String, String)]| list.iter().map(|(_, outcome)| outcome.clone()).collect::<Vec<_>>();
+            let hosts =
+                |list: &[(String, String)]| list.iter().map(|(host, _)| host.clone()).collect::<Vec<_>>();
+            let outcomes = |list: &[(String, String)]| {
+                list.iter().map(|(_, outcome)| outcome.clone()).collect::<Vec<_>>()
+            };
             if exact("hosts") {
                 same(out, &format!("{what} hosts"), &hosts(&listed), &hosts(&got));
             }
@@ -155,16 +175,36 @@ impl Facts {
                 same(out, &format!("{what} outcomes"), &outcomes(&listed), &outcomes(&got));
             }
             if exact("attempts") {
-                same(out, &format!("{what} attempts"), &row.get("n").i64().unwrap_or(listed.len() as i64), &(seen.begun() as i64));
+                same(
+                    out,
+                    &format!("{what} attempts"),
+                    &row.get("n").i64().unwrap_or(listed.len() as i64),
+                    &(seen.begun() as i64),
+                );
             }
             if exact("status") {
-                same(out, &format!("{what} status"), &row.get("st").i64().unwrap_or(200), &seen.status.into());
+                same(
+                    out,
+                    &format!("{what} status"),
+                    &row.get("st").i64().unwrap_or(200),
+                    &seen.status.into(),
+                );
             }
             if exact("flags") {
-                same(out, &format!("{what} flags"), &set(row.get("fl").str().unwrap_or("-")), &set(&seen.flags));
+                same(
+                    out,
+                    &format!("{what} flags"),
+                    &set(row.get("fl").str().unwrap_or("-")),
+                    &set(&seen.flags),
+                );
             }
             if exact("details") {
-                same(out, &format!("{what} details"), &said(row.get("det").str().unwrap_or("via_upstream")), &said(&seen.details));
+                same(
+                    out,
+                    &format!("{what} details"),
+                    &said(row.get("det").str().unwrap_or("via_upstream")),
+                    &said(&seen.details),
+                );
             }
             if exact("clusters") && row.has("at_cl") {
                 let wanted: Vec<String> = row.get("at_cl").items().iter().map(Json::text).collect();
@@ -173,11 +213,17 @@ impl Facts {
             }
             if let Some(answer) = row.get("answer").str().filter(|_| exact("hosts")) {
                 let winner = seen.attempts.iter().find(|attempt| attempt.action == "forward");
-                same(out, &format!("{what} answer"), &Some(answer.to_owned()), &winner.map(|winner| self.host(&winner.host)));
+                same(
+                    out,
+                    &format!("{what} answer"),
+                    &Some(answer.to_owned()),
+                    &winner.map(|winner| self.host(&winner.host)),
+                );
             }
             if exact("response_headers") {
                 let listed = |name: &str| {
-                    let header = row.get("rh").items().iter().find(|header| header.items()[0].str() == Some(name));
+                    let header =
+                        row.get("rh").items().iter().find(|header| header.items()[0].str() == Some(name));
                     header.map(|header| header.items()[1].text())
                 };
                 let got = |headers: &[(String, String)], name: &str| {
@@ -200,7 +246,8 @@ impl Facts {
     fn short_waits(&self) -> bool {
         let text = self.value.get("config").get("virtual_host").to_string();
         let bases = text.matches("\"base_interval\"").count();
-        bases > 0 && bases == text.matches("\"base_interval\":\"0.002s\"").count()
+        bases > 0
+            && bases == text.matches("\"base_interval\":\"0.002s\"").count()
             && bases == text.matches("\"retry_policy\"").count()
             && !text.contains("rate_limited")
     }
@@ -255,22 +302,30 @@ impl Facts {
                     *got.entry(key).or_insert(0) += 1;
                 }
             }
-            let names: BTreeSet<&str> =
-                got.keys().map(String::as_str).chain(listed.entries().iter().map(|(name, _)| name.as_str())).collect();
+            let names: BTreeSet<&str> = got
+                .keys()
+                .map(String::as_str)
+                .chain(listed.entries().iter().map(|(name, _)| name.as_str()))
+                .collect();
             let n = recorded.get("n").f64().unwrap_or(1.0);
-            let tolerance = listed.entries().iter().filter_map(|(_, share)| share.get("tol").f64()).fold(0.0, f64::max);
+            let tolerance =
+                listed.entries().iter().filter_map(|(_, share)| share.get("tol").f64()).fold(0.0, f64::max);
             for name in names {
                 let (wanted, got) = (listed.get(name), got.get(name).copied().unwrap_or(0));
                 let what = format!("{label} {kind} {name}");
                 if exact {
-                    let wanted = if wanted.has("runs") { wanted.get("runs").items()[0].i64() } else { wanted.i64() };
+                    let wanted =
+                        if wanted.has("runs") { wanted.get("runs").items()[0].i64() } else { wanted.i64() };
                     same(out, &what, &wanted.unwrap_or(0), &got);
                     continue;
                 }
                 let share = wanted.get("share").f64().unwrap_or(0.0);
                 let tolerance = wanted.get("tol").f64().unwrap_or(tolerance);
                 if (got as f64 / n - share).abs() > tolerance {
-                    out.push(format!("{what}: expected a share of {share} +- {tolerance}, got {}", got as f64 / n));
+                    out.push(format!(
+                        "{what}: expected a share of {share} +- {tolerance}, got {}",
+                        got as f64 / n
+                    ));
                 }
             }
         }
@@ -280,7 +335,12 @@ impl Facts {
     fn back_off(&self, label: &str) -> Option<(f64, f64)> {
         let ms = |span: &Json| span.str().map(|text| crate::script::span(text) as f64 / 1e6);
         let steps = self.value.get("script").items();
-        let path = steps.iter().find(|step| step.get("label").str() == Some(label))?.get("path").str().unwrap_or("/");
+        let path = steps
+            .iter()
+            .find(|step| step.get("label").str() == Some(label))?
+            .get("path")
+            .str()
+            .unwrap_or("/");
         let routes = self.value.get("config").get("virtual_host").get("routes").items();
         let fits = |route: &&Json| {
             route.get("match").get("prefix").str().is_some_and(|prefix| path.starts_with(prefix))
@@ -304,75 +364,13 @@ impl Facts {
             for (k, wait) in waits.iter().enumerate() {
                 let bound = (base * f64::from(1_u32 << k.min(20))).min(most);
                 if *wait as f64 >= bound {
-                    out.push(format!("{label} request {i} wait {}: expected below {bound} ms, got {wait}", k + 1));
+                    out.push(format!(
+                        "{label} request {i} wait {}: expected below {bound} ms, got {wait}",
+                        k + 1
+                    ));
                 }
             }
         }
-    }
-
-    fn stats(&self, out: &mut Vec<String>, label: &str, listed: &Json, trace: &Trace, taken: &str) {
-        let none = BTreeMap::new();
-        let stats = trace.stats.get(taken).unwrap_or(&none);
-        let clusters = self.value.get("config").get("clusters").items();
-        let single = clusters.len() == 1;
-        let prefix = |name: &str| {
-            let cluster = if single { format!("{}.", clusters[0].get("name").text()) } else { String::new() };
-            format!("cluster.{cluster}{name}")
-        };
-        let breakers = self.value.get("topic").str() == Some("circuit_breaker");
-        let dns = clusters.iter().any(|cluster| cluster.get("type").str() == Some("STRICT_DNS"));
-        let kept = |name: &str| {
-            // Answers of a name server come host by host.
-            kept(name, breakers) && !(dns && name == "membership_change")
-        };
-        for (name, wanted) in listed.entries() {
-            if !kept(short(name, clusters)) || !self.exact(&format!("stats.{name}")) {
-                continue;
-            }
-            let Some(wanted) = wanted.f64() else { continue };
-            let got = stats.get(&prefix(name)).copied().unwrap_or(0.0);
-            same(out, &format!("{label} counter {name}"), &wanted, &got);
-        }
-        for (name, value) in stats.iter().filter(|(_, value)| **value != 0.0) {
-            let Some(name) = name.strip_prefix(&prefix("")) else { continue };
-            // The recorder took a cluster of this name for a family of counters.
-            if name.starts_with("internal.") {
-                continue;
-            }
-            if !listed.has(name) && kept(short(name, clusters)) && self.exact(&format!("stats.{name}")) {
-                out.push(format!("{label} counter {name}: expected 0, got {value}"));
-            }
-        }
-    }
-
-    /// Per host and in order; between hosts the order is no fact.
-    fn events(&self, out: &mut Vec<String>, trace: &Trace) {
-        let recorded = self.value.get("result").get("outlier_events");
-        if recorded.is_null() || !self.exact("events") {
-            return;
-        }
-        let mut wanted: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for event in recorded.items() {
-            let words = match event.get("action").str() {
-                Some("EJECT") => ["action", "type", "num_ejections", "enforced"].map(|key| event.get(key).text()).join(" "),
-                other => other.unwrap_or("").to_owned(),
-            };
-            let cluster = event.get("cluster").str().map_or(String::new(), |cluster| format!("{cluster}/"));
-            let host = event.get("host").text();
-            let host = if host.contains('/') { host } else { format!("{cluster}{host}") };
-            wanted.entry(host).or_default().push(words);
-        }
-        let qualified = wanted.keys().any(|host| host.contains('/'));
-        let mut got: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for event in &trace.events {
-            let words = match event.action.as_str() {
-                "EJECT" => format!("EJECT {} {} {}", event.kind, event.ejections, event.enforced),
-                other => other.to_owned(),
-            };
-            let host = self.host(&event.host);
-            got.entry(if qualified { format!("{}/{host}", event.cluster) } else { host }).or_default().push(words);
-        }
-        same(out, "events", &wanted, &got);
     }
 }
 
@@ -391,27 +389,8 @@ pub(super) fn said(details: &str) -> String {
 
 fn pair(at: &Json) -> (String, String) {
     let text = at.text();
-    text.split_once(' ').map_or((text.clone(), String::new()), |(host, outcome)| (host.to_owned(), outcome.to_owned()))
-}
-
-/// A counter's name without the cluster's.
-fn short<'a>(name: &'a str, clusters: &[Json]) -> &'a str {
-    let owner = clusters.iter().filter_map(|cluster| name.strip_prefix(&cluster.get("name").text())?.strip_prefix('.'));
-    owner.min_by_key(|rest| rest.len()).unwrap_or(name)
-}
-
-/// Families that the recordings keep and that do not depend on when a real proxy opens connections.
-fn kept(name: &str, breakers: bool) -> bool {
-    let code = name.rsplit_once('_').is_some_and(|(_, last)| last.len() == 3 && last.bytes().all(|b| b.is_ascii_digit()));
-    let connections = ["upstream_cx_total", "upstream_rq_pending_total", "upstream_cx_overflow"];
-    // The recordings never show these three, whatever happened.
-    let absent = ["upstream_rq_timeout", "upstream_rq_tx_reset", "upstream_rq_cancelled"];
-    if code || name == "upstream_rq_pending_active" || absent.contains(&name) || connections.contains(&name) && !breakers {
-        return false;
-    }
-    name.starts_with("upstream_rq_")
-        || connections.contains(&name)
-        || name == "upstream_cx_connect_fail"
-        || ["lb_", "retry.", "outlier_detection.", "membership_"].iter().any(|family| name.starts_with(family))
-        || name.starts_with("circuit_breakers.") && breakers
+    text.split_once(' ').map_or_else(
+        || (text.clone(), String::new()),
+        |(host, outcome)| (host.to_owned(), outcome.to_owned()),
+    )
 }

@@ -1,6 +1,8 @@
 //! Traces against expectations.
 
 pub mod compact;
+mod counters;
+pub mod figures;
 pub mod live;
 
 use crate::trace::Trace;

@@ -9,7 +9,8 @@ fn names(names: &[&str]) -> Json {
 }
 
 fn outer(kind: &str, config: Json) -> Json {
-    let mut typed = object! {"@type" => format!("type.googleapis.com/envoy.extensions.clusters.{kind}.v3.ClusterConfig")};
+    let mut typed =
+        object! {"@type" => format!("type.googleapis.com/envoy.extensions.clusters.{kind}.v3.ClusterConfig")};
     for (key, value) in config.entries() {
         typed.set(key, value.clone());
     }
@@ -25,7 +26,8 @@ fn policy(name: &str, kind: &str) -> Json {
     let typed = object! {
         "@type" => format!("type.googleapis.com/envoy.extensions.load_balancing_policies.{kind}"),
     };
-    let extension = object! {"name" => format!("envoy.load_balancing_policies.{name}"), "typed_config" => typed};
+    let extension =
+        object! {"name" => format!("envoy.load_balancing_policies.{name}"), "typed_config" => typed};
     object! {"policies" => Json::List(vec![object! {"typed_extension_config" => extension}])}
 }
 
@@ -54,7 +56,10 @@ fn own(outer: &mut Json, id: &str) -> Result<(), String> {
         }
         "load_balancing_policy cluster_provided" => {
             outer.set("lb_policy", "ROUND_ROBIN".into());
-            outer.set("load_balancing_policy", policy("cluster_provided", "cluster_provided.v3.ClusterProvided"));
+            outer.set(
+                "load_balancing_policy",
+                policy("cluster_provided", "cluster_provided.v3.ClusterProvided"),
+            );
         }
         other => return Err(format!("no document for {other}")),
     }
@@ -108,7 +113,8 @@ pub(super) fn aggregate(id: &str) -> Result<Vec<Json>, String> {
         _ => list(&["A", "B", "C"]),
     };
     let mut outer = outer("aggregate", object! {"clusters" => clusters});
-    let given = |id: &str| id.starts_with("clusters ") || id.starts_with("references ") || id.starts_with("same ");
+    let given =
+        |id: &str| id.starts_with("clusters ") || id.starts_with("references ") || id.starts_with("same ");
     if !given(id) {
         own(&mut outer, id)?;
     }

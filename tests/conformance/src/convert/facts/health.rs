@@ -48,11 +48,15 @@ pub(super) fn documents(id: &str, given: &Json) -> Result<Vec<Json>, String> {
             vec![http(object! {"path" => "/", "expected_statuses" => ranges(given.get("expected_statuses"))})]
         }
         "range-above-600" => {
-            vec![http(object! {"path" => "/", "retriable_statuses" => ranges(given.get("retriable_statuses"))})]
+            vec![http(
+                object! {"path" => "/", "retriable_statuses" => ranges(given.get("retriable_statuses"))},
+            )]
         }
         "method-connect" => vec![http(object! {"path" => "/", "method" => "CONNECT"})],
         "get-with-body" => {
-            vec![http(object! {"path" => "/", "method" => "GET", "send" => object! {"text" => given.get("send").clone()}})]
+            vec![http(
+                object! {"path" => "/", "method" => "GET", "send" => object! {"text" => given.get("send").clone()}},
+            )]
         }
         "udp-checker" => {
             let mut check = without(&minimal(), TCP);
@@ -61,7 +65,8 @@ pub(super) fn documents(id: &str, given: &Json) -> Result<Vec<Json>, String> {
                 "send" => object! {"text" => "00"},
                 "receive" => Json::List(vec![object! {"text" => "00"}]),
             };
-            let checker = object! {"name" => given.get("custom_health_check").clone(), "typed_config" => typed};
+            let checker =
+                object! {"name" => given.get("custom_health_check").clone(), "typed_config" => typed};
             check.set("custom_health_check", checker);
             vec![check]
         }

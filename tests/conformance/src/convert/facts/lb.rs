@@ -89,7 +89,8 @@ pub(super) fn documents(id: &str, given: &Json) -> Result<Vec<Json>, String> {
         host
     };
     let heavy = || {
-        let mut cluster = assigned(vec![group(vec![weighted(80, 4_294_967_295), weighted(81, 4_294_967_295)])], Json::Null);
+        let mut cluster =
+            assigned(vec![group(vec![weighted(80, 4_294_967_295), weighted(81, 4_294_967_295)])], Json::Null);
         cluster.set("lb_policy", "RING_HASH".into());
         cluster
     };
@@ -124,13 +125,18 @@ pub(super) fn documents(id: &str, given: &Json) -> Result<Vec<Json>, String> {
         }
         "override source with both" => {
             let both = object! {"header" => "x-host", "metadata" => object! {"key" => "envoy.lb", "path" => Json::List(vec![object! {"key" => "host"}])}};
-            with_policy(named("override_host", &object! {"override_host_sources" => Json::List(vec![both]), "fallback_policy" => fallback()}))
+            with_policy(named(
+                "override_host",
+                &object! {"override_host_sources" => Json::List(vec![both]), "fallback_policy" => fallback()},
+            ))
         }
         "override source empty" => with_policy(named(
             "override_host",
             &object! {"override_host_sources" => Json::List(vec![object! {}]), "fallback_policy" => fallback()},
         )),
-        "override without sources" => with_policy(named("override_host", &object! {"fallback_policy" => fallback()})),
+        "override without sources" => {
+            with_policy(named("override_host", &object! {"fallback_policy" => fallback()}))
+        }
         "override without fallback" | "override unknown fallback" => {
             let source = object! {"header" => "x-host"};
             let mut fields = object! {"override_host_sources" => Json::List(vec![source])};
@@ -161,7 +167,8 @@ pub(super) fn documents(id: &str, given: &Json) -> Result<Vec<Json>, String> {
         "endpoint weight 0" => assigned(vec![group(vec![weighted(80, 0)])], Json::Null),
         "locality weight 0" | "priority 129" => {
             let mut group = group(vec![endpoint(80)]);
-            let (key, value) = if id == "priority 129" { ("priority", 129) } else { ("load_balancing_weight", 0) };
+            let (key, value) =
+                if id == "priority 129" { ("priority", 129) } else { ("load_balancing_weight", 0) };
             group.set(key, value.into());
             assigned(vec![group], Json::Null)
         }

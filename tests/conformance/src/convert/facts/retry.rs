@@ -9,9 +9,13 @@ pub(super) fn documents(id: &str) -> Result<Vec<Json>, String> {
     let mut route = object! {"cluster" => "c"};
     let header = || Json::List(vec![object! {"name" => "retry-after"}]);
     match id {
-        "retry_back_off without base_interval" => policy.set("retry_back_off", object! {"max_interval" => "1s"}),
+        "retry_back_off without base_interval" => {
+            policy.set("retry_back_off", object! {"max_interval" => "1s"})
+        }
         "retry_back_off.base_interval 0s" => policy.set("retry_back_off", object! {"base_interval" => "0s"}),
-        "retry_back_off.base_interval 0.0001s" => policy.set("retry_back_off", object! {"base_interval" => "0.0001s"}),
+        "retry_back_off.base_interval 0.0001s" => {
+            policy.set("retry_back_off", object! {"base_interval" => "0.0001s"})
+        }
         "retry_back_off max < base" => {
             policy.set("retry_back_off", object! {"base_interval" => "1s", "max_interval" => "0.5s"});
         }
@@ -26,13 +30,16 @@ pub(super) fn documents(id: &str) -> Result<Vec<Json>, String> {
             policy.set("rate_limited_retry_back_off", back_off);
         }
         "unknown retry_on token" => policy.set("retry_on", "5xx,sometimes".into()),
-        "host_selection_retry_max_attempts -1" => policy.set("host_selection_retry_max_attempts", (-1).into()),
+        "host_selection_retry_max_attempts -1" => {
+            policy.set("host_selection_retry_max_attempts", (-1).into())
+        }
         "previous_priorities update_frequency 0 or unset" => {
             let typed = object! {
                 "@type" => "type.googleapis.com/envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig",
                 "update_frequency" => 0,
             };
-            let plugin = object! {"name" => "envoy.retry_priorities.previous_priorities", "typed_config" => typed};
+            let plugin =
+                object! {"name" => "envoy.retry_priorities.previous_priorities", "typed_config" => typed};
             policy.set("retry_priority", plugin);
         }
         "hedge_policy.initial_requests 0" => {
