@@ -6,5 +6,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 home=${JAVA_HOME:-$(dirname "$(dirname "$(readlink -f "$(command -v javac)")")")}
 mkdir -p "$here/target/bench"
 "$home/bin/javac" -d "$here/target/bench" -cp "$here/target/classes" "$here/bench/Bench.java"
-exec "$home/bin/java" -Xshare:auto -XX:+UseSerialGC -Xmn256m -cp "$here/target/bench:$here/target/classes" \
+# A young generation that fits in the cache, as the attempts that live there would in a server.
+exec "$home/bin/java" -Xshare:auto -XX:+UseSerialGC -Xmn4m -cp "$here/target/bench:$here/target/classes" \
   io.nexthop.Bench "${ROUNDS:-60}" "${CALLS:-50000}"

@@ -203,7 +203,7 @@ export declare class Attempt implements Disposable {
   end(more?: { trailers?: Headers; grpcStatus?: number }): void;
   /** A failure by name, or an error of fetch, undici, node:http, node:http2. */
   fail(failure: string | Error, detail?: string): Verdict;
-  /** The stream ends the attempt. */
+  /** The stream ends the attempt: its end, its error, its early close. Handling its errors stays the caller's (`pipeline`). */
   body<S extends NodeJS.ReadableStream | ReadableStream>(stream: S): S;
 }
 

@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 npx --no-install tsc -p test/types/tsconfig.json
-exec node --expose-gc --test-timeout=120000 --test test/*.test.mjs test/*.test.cjs
+exec node --test-timeout=120000 --test test/*.test.mjs test/*.test.cjs

@@ -9,7 +9,7 @@ const native = require('../lib/native.cjs');
 const { Binding } = require('../lib/binding.cjs');
 
 const ROUNDS = Number(process.env.ROUNDS ?? 60);
-const CALLS = 20_000;
+const CALLS = Number(process.env.CALLS ?? 2000);
 const HOSTS = [3, 100, 1000];
 
 function document(count) {

@@ -32,8 +32,6 @@ class Attempt {
     this._request = request;
     this._state = OPEN;
     this._kind = words[9];
-    this._owner0 = words[10];
-    this._owner1 = words[11];
     this._low = words[12];
     this._high = words[13];
     this.host = binding.host(words[14], words[15]);
@@ -43,10 +41,10 @@ class Attempt {
     this._try1 = words[19];
     this._rest0 = words[20];
     this._rest1 = words[21];
-    this._wait0 = words[22];
-    this._wait1 = words[23];
     this.verdict = undefined;
+    // What few attempts have: a hedge time, a signal, headers to add.
     this._more = undefined;
+    if ((words[22] & words[23]) !== -1) this._rare().hedgeAfter = milliseconds(words[22], words[23]);
   }
 
   get kind() {
@@ -62,10 +60,10 @@ class Attempt {
     return milliseconds(this._rest0, this._rest1);
   }
   get hedgeAfter() {
-    return milliseconds(this._wait0, this._wait1);
+    return this._more?.hedgeAfter ?? Infinity;
   }
   get idleTimeout() {
-    return (this._rare().idleTimeout ??= cold(native.requestInfo, this._owner0 >>> 0, this._owner1 >>> 0)[3]);
+    return (this._rare().idleTimeout ??= cold(native.requestInfo, this._low >>> 0, this._high >>> 0)[3]);
   }
 
   /** Headers to add on the way up; null = remove. */
@@ -187,7 +185,7 @@ class Attempt {
   }
 
   _rare() {
-    return (this._more ??= { controller: undefined, timer: undefined, reason: undefined, timedOut: false, lost: false, handed: false, unlisten: undefined, headers: undefined, idleTimeout: undefined });
+    return (this._more ??= { controller: undefined, timer: undefined, reason: undefined, timedOut: false, lost: false, handed: false, unlisten: undefined, headers: undefined, idleTimeout: undefined, hedgeAfter: undefined });
   }
 
   _checkReportable() {
@@ -236,7 +234,9 @@ class Attempt {
     }
     let found = headersOf.NONE;
     if (headers !== undefined) {
-      const set = what !== END && status < 400 ? this._wants & 0xffff : this._wants >>> 16;
+      // Trailers are read over the set that the answer's headers were.
+      const answer = what === END ? this.verdict.status : status;
+      const set = answer < 400 ? this._wants & 0xffff : this._wants >>> 16;
       if (set > 1) found = headersOf.find(headers, binding.wanted(set));
       else headersOf.check(headers);
     }

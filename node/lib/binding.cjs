@@ -5,7 +5,7 @@
 const native = require('./native.cjs');
 const text = require('./text.cjs');
 const mailbox = require('./mailbox.cjs');
-const { cold, hotError } = require('./errors.cjs');
+const { cold } = require('./errors.cjs');
 const { RealClock, ManualClock } = require('./clock.cjs');
 const { tables, Verdict, Host } = require('./values.cjs');
 const { Wanted } = require('./headers.cjs');
@@ -34,6 +34,7 @@ class Binding {
     const bound = cold(native.bind, id, this.words, text.bytes, created, alive);
     this.pick = bound.pick;
     this.begin = bound.begin;
+    this.beginTarget = bound.beginTarget;
     this.choose = bound.choose;
     this.completeStatus = bound.completeStatus;
     this.report = bound.report;
@@ -46,6 +47,8 @@ class Binding {
     this.clock = manual ? new ManualClock(() => native.now(id)) : new RealClock();
     this.chunks = [];
     this.targets = new Map();
+    this.lastName = undefined;
+    this.lastTarget = 0;
     this.wantedSets = [];
     this.requestWanted = undefined;
     this.waiting = new Map();
@@ -59,8 +62,11 @@ class Binding {
 
   /** Number of a cluster or route; names that nothing has get a number that nothing has. */
   target(name) {
+    if (name === this.lastName) return this.lastTarget;
     const known = this.targets.get(name);
-    return known === undefined ? this.resolve(name) : known;
+    if (known === undefined) return this.resolve(name);
+    this.lastName = name;
+    return (this.lastTarget = known);
   }
 
   resolve(name) {
@@ -191,11 +197,6 @@ class Binding {
     if (request) this.finish();
     else this.cancel();
     this.signals(words[26] >>> 24);
-  }
-
-  /** Throws what a call without verdict answered with, if it failed. */
-  checked() {
-    if (this.words[30] < 0) throw hotError(this.words[30]);
   }
 }
 

@@ -1,7 +1,6 @@
 'use strict';
 // The engine: documents, hosts, numbers, and where requests begin.
 
-const { fileURLToPath } = require('node:url');
 const native = require('./native.cjs');
 const check = require('./check.cjs');
 const text = require('./text.cjs');
@@ -32,7 +31,6 @@ function documents(name, given, kind, dialect) {
   const list = Array.isArray(given) ? given : [given];
   if (list.length === 0) throw check.reject(name, 'at least one', given);
   return list.map((one) => {
-    if (kind === PATH && one instanceof URL) one = fileURLToPath(one);
     if (typeof one !== 'string' && !(kind === TEXT && one instanceof Uint8Array)) {
       throw check.reject(name, kind === PATH ? 'a path' : 'a string or Uint8Array', one);
     }

@@ -191,10 +191,17 @@ class Request {
     let target = 0;
     if (this._name !== undefined) target = binding.target(this._name);
     else if (head.route !== undefined) target = binding.target(`route:${head.route}`);
-    head.write(target, binding.headWanted(), this.seq, binding.slot);
-    binding.begin();
-    binding.checked();
     const { words } = binding;
+    if (head === PLAIN) {
+      words[0] = target;
+      words[1] = this.seq;
+      words[2] = binding.slot;
+      binding.beginTarget();
+    } else {
+      head.write(target, binding.headWanted(), this.seq, binding.slot);
+      binding.begin();
+    }
+    if (words[30] < 0) throw hotError(words[30]);
     this._begun = true;
     this._low = words[10];
     this._high = words[11];

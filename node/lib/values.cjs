@@ -4,7 +4,8 @@
 const native = require('./native.cjs');
 
 const tables = native.tables();
-const ACTIONS = ['none', 'forward', 'retry', 'discard'];
+// Nothing to do is forward, too: interim responses, cancelled attempts.
+const ACTIONS = ['forward', 'forward', 'retry', 'discard'];
 const FAILURES = new Map(tables.failures.map((name, number) => [name, number]).slice(1));
 const EMPTY = Object.freeze({});
 

@@ -12,6 +12,7 @@ use std::ptr::null_mut;
 pub(crate) const FUNCTIONS: &[(&CStr, Callback)] = &[
     (c"pick", pick),
     (c"begin", begin),
+    (c"beginTarget", begin_target),
     (c"choose", choose),
     (c"completeStatus", complete_status),
     (c"report", report),
@@ -65,6 +66,16 @@ coded! {
 }
 
 coded! {
+    /// A request for a cluster named alone. Words: target, user data (2).
+    begin_target, |bound| {
+        let user_data = u64::from(bound.word(1)) | u64::from(bound.word(2)) << 32;
+        let head = Head { target: bound.word(0), user_data, ..Head::default() };
+        raw::begin(bound.local(), bound.engine, &head, NOW, bound.decision())?;
+        Ok(0)
+    }
+}
+
+coded! {
     /// Everything is in the text array: bits, target, number, want, priority, body, hash (2), timeout (2),
     /// user data (2), then the lengths of twelve texts (0xffff_ffff: no key).
     begin, |bound| {
@@ -73,17 +84,24 @@ coded! {
     }
 }
 
+/// UTF-8, or the caller wrote nonsense.
+fn text(bytes: &[u8]) -> Result<&str, Misuse> {
+    if bytes.is_empty() { Ok("") } else { std::str::from_utf8(bytes).map_err(|_| Misuse::Invalid) }
+}
+
 /// A head as laid out by the package's `head.cjs`.
 fn head(bound: &Bound) -> Result<Head<'_>, Misuse> {
     let (mut at, mut field) = (0, 12);
     let mut bytes = || {
         let length = bound.text_word(field) as usize;
+        field += 1;
+        if length == 0 {
+            return Ok::<_, Misuse>(&[] as &[u8]);
+        }
         let bytes = bound.text(at, length).ok_or(Misuse::Limit)?;
         at += length;
-        field += 1;
-        Ok::<_, Misuse>(bytes)
+        Ok(bytes)
     };
-    let text = |bytes| std::str::from_utf8(bytes).map_err(|_| Misuse::Invalid);
     Ok(Head {
         bits: bound.text_word(0),
         target: bound.text_word(1),

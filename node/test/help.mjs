@@ -1,5 +1,11 @@
 // Documents and small tools for the tests.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Engine } from 'nexthop';
+
+setFlagsFromString('--expose-gc');
+/** Runs the collector. */
+export const collect = runInNewContext('gc');
 
 export function cluster(name, { hosts = 3, ...more } = {}) {
   const list = typeof hosts === 'number' ? Array.from({ length: hosts }, (_, index) => `10.0.${index >> 8}.${(index & 255) + 1}:8080`) : hosts;

@@ -249,3 +249,84 @@ test('a cluster of its own number is chosen by attempt in a composite', () => {
   assert.equal(past.resource, 'past_last_sub_cluster');
   assert.equal(mesh.tryChooseHost('providers', { attempt: 0 }).resource, 'no_attempt_number');
 });
+
+test('headers to add, a rewritten path, idle and overall time-outs', async () => {
+  const more = { timeout: '3s', prefix_rewrite: '/v2/', retry_policy: { retry_on: '5xx', per_try_timeout: '0.400s', per_try_idle_timeout: '0.200s' } };
+  const mesh = engine(['web'], [route('web', more, { prefix: '/api/' }), route('web')]);
+  const call = mesh.request({ path: '/api/pay?a=b', headers: { host: 'x' } });
+  assert.deepEqual(call.responseHeaders(), {});
+  assert.equal(call.timeout, Infinity);
+  const attempt = await call.chooseHost();
+  assert.equal(attempt.url(), `http://${attempt.host.address}/v2/pay?a=b`);
+  assert.equal(attempt.url('/other'), `http://${attempt.host.address}/other`);
+  assert.equal(attempt.url('other'), `http://${attempt.host.address}/other`);
+  assert.equal(attempt.timeout, 400);
+  assert.equal(attempt.remaining, 3000);
+  assert.equal(attempt.idleTimeout, 200);
+  assert.equal(attempt.idleTimeout, 200);
+  assert.equal(attempt.headers[':path'], '/v2/pay?a=b');
+  assert.ok(Object.isFrozen(attempt.headers));
+  assert.equal(call.timeout, 3000);
+  assert.match(call.route, /to-web/);
+  assert.equal(typeof call.responseHeaders(), 'object');
+  attempt.complete(200);
+  const stateless = mesh.chooseHost('web');
+  assert.equal(typeof stateless.idleTimeout, 'number');
+  stateless.complete(200);
+  assert.deepEqual(idle(mesh), []);
+});
+
+test('a streaming upload starts its time-outs when it is complete', async () => {
+  const mesh = engine(['web'], [route('web', { timeout: '1s' })]);
+  const call = mesh.request({ path: '/', body: 'streaming' });
+  call.bodyComplete();
+  const attempt = await call.chooseHost();
+  mesh.advance(5000);
+  call.bodyComplete();
+  assert.equal(attempt.complete(200).action, 'forward');
+  assert.deepEqual(idle(mesh), []);
+});
+
+test('statuses and failures in trailers and by name', async () => {
+  const mesh = engine(['web'], [route('web', { retry_policy: { retry_on: 'unavailable', num_retries: 1 } })]);
+  const call = mesh.request({ path: '/', headers: { 'content-type': 'application/grpc' } });
+  const first = await call.chooseHost();
+  assert.equal(first.onHeaders(200, { 'grpc-status': '14' }).retry, true);
+  mesh.advance(1000);
+  const second = await call.chooseHost();
+  assert.equal(second.onHeaders(200, {}, { latency: 3 }).action, 'forward');
+  second.end({ trailers: new Headers({ 'grpc-status': '14' }) });
+  const other = mesh.request({ path: '/', headers: { 'content-type': 'application/grpc' } });
+  const third = await other.chooseHost();
+  assert.equal(third.onHeaders(200, [], { grpcStatus: 14 }).retry, true);
+  other.close();
+  assert.deepEqual(idle(mesh), []);
+});
+
+const PREVIOUS = {
+  name: 'envoy.retry_host_predicates.previous_hosts',
+  typed_config: { '@type': 'type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate' },
+};
+
+test('tried hosts and keys of a stateless attempt', () => {
+  const previous = { retry_policy: { retry_on: '5xx', num_retries: 3, retry_host_predicate: [PREVIOUS], host_selection_retry_max_attempts: 20 } };
+  const mesh = engine([cluster('web', { hosts: 2, lb_policy: 'RANDOM' })], [route('web', previous)]);
+  for (let call = 0; call < 20; call++) {
+    const attempt = mesh.chooseHost('web', { attempt: 2, tried: ['10.0.0.1:8080'] });
+    assert.equal(attempt.host.address, '10.0.0.2:8080');
+    assert.equal(attempt.number, 2);
+    attempt.complete(200);
+  }
+  const ring = engine([cluster('web', { hosts: 20, lb_policy: 'MAGLEV' })]);
+  const hosts = new Set();
+  for (const key of ['user-1', Buffer.from('user-1'), 'user-1', new Uint8Array(Buffer.from('user-1'))]) {
+    const attempt = ring.chooseHost('web', { key });
+    hosts.add(attempt.host.address);
+    attempt.complete(200);
+    const routed = ring.request({ cluster: 'web', key }).tryChooseHost();
+    hosts.add(routed.host.address);
+    routed.complete(200);
+  }
+  assert.equal(hosts.size, 1);
+  assert.deepEqual(idle(mesh), []);
+});

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, Union
 
 from ._errors import Refused
-from ._nexthop import Attempt, Request
+from ._nexthop import Attempt, Request, Wait
 from ._tries import drop, goes_on, one
 from ._waiting import LONGEST, running_trio, sleeper
 
@@ -125,8 +125,8 @@ async def _decide(call: Request, first: Attempt, group: Union[_Asyncio, _Trio]) 
         if isinstance(answer, Refused):
             group.abort()
             raise answer
-        if isinstance(answer, Attempt):
+        if isinstance(answer, Wait):
+            ask = time.monotonic() + min(answer.seconds, LONGEST)
+        else:
             group.start(answer)
             ask = time.monotonic() + (float("inf") if answer.hedge_after is None else answer.hedge_after)
-        else:
-            ask = time.monotonic() + min(answer.seconds, LONGEST)

@@ -45,8 +45,10 @@ impl Block<'_> {
             {
                 self.entry(&tuple.get_item(0)?, &tuple.get_item(1)?)?;
             } else {
-                let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-                self.entry(&name, &value)?;
+                if pair.is_instance_of::<PyString>() || pair.len()? != 2 {
+                    return Err(PyTypeError::new_err("headers must be a mapping, or pairs of name and value"));
+                }
+                self.entry(&pair.get_item(0)?, &pair.get_item(1)?)?;
             }
         }
         Ok(())

@@ -85,6 +85,8 @@ pub(crate) struct ClusterView {
     pub(crate) members: Vec<Arc<HostEntry>>,
     /// Streams that one connection carries.
     pub(crate) streams: u64,
+    /// Connections are up only when the caller says so.
+    pub(crate) strict: bool,
 }
 
 impl ClusterView {

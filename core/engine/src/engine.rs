@@ -479,13 +479,15 @@ impl Core {
             _wants: self.wants.lock(),
             _current: self.current.lock(),
             _events: self.events.hold(),
+            _slots: self.slab.hold(),
+            _hosts: self.hosts.hold(),
             _master: master,
         }
     }
 
     /// In a forked child: no request, permit, waiter or event of the parent is left; documents, hosts and
     /// ejections stay.
-    pub fn after_fork(&self) {
+    pub fn after_fork(&self, process: u32) {
         self.ready.clear();
         self.events.clear();
         let mut lost = Vec::new();
@@ -510,7 +512,8 @@ impl Core {
             }
         }
         drop(master);
-        self.workers.fetch_add(1 << 32, AcqRel);
+        // Sisters of one parent must not choose in step.
+        self.workers.fetch_add(u64::from(process) << 32, AcqRel);
     }
 }
 
@@ -522,5 +525,7 @@ pub struct Frozen<'a> {
     _wants: MutexGuard<'a, WantSets>,
     _current: MutexGuard<'a, Arc<Snapshot>>,
     _events: crate::events::Hold<'a>,
+    _slots: crate::request::slab::Hold<'a>,
+    _hosts: crate::hosts::Hold<'a>,
     _master: MutexGuard<'a, Master>,
 }

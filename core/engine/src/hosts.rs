@@ -5,8 +5,9 @@
 //! reads 16 bytes a candidate.
 
 use crate::arena::Arena;
+use crate::breaker::pool;
 use crate::spec::{HealthStatus, Locality, Metadata};
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -88,7 +89,7 @@ impl HostLoad {
     /// Requests attached to this host, both routing priorities.
     #[inline]
     pub fn active(&self) -> u32 {
-        ((self.pools[0].load(Relaxed) & 0xff_ffff) + (self.pools[1].load(Relaxed) & 0xff_ffff)) as u32
+        (pool::active(self.pools[0].load(Relaxed)) + pool::active(self.pools[1].load(Relaxed))) as u32
     }
 
     /// Nothing is in use any more (after a fork).
@@ -169,6 +170,11 @@ struct Slots {
     births: u32,
 }
 
+/// The list of free slots, held over a fork.
+pub(crate) struct Hold<'a> {
+    _ledger: MutexGuard<'a, Slots>,
+}
+
 impl Default for HostArena {
     fn default() -> Self {
         Self { loads: Arena::new(), facts: Arena::new(), infos: Arena::new(), ledger: Mutex::default() }
@@ -207,6 +213,12 @@ impl HostArena {
         Some((self.facts(slot).version.load(Relaxed), info))
     }
 
+    /// Good answers of a host.
+    pub fn rq_success(&self, slot: u32) -> u64 {
+        let open: u64 = self.load(slot).pools.iter().map(|p| pool::served(p.load(Relaxed))).sum();
+        self.facts(slot).rq_success.load(Relaxed) + open
+    }
+
     /// Puts a host into a free slot.
     pub(crate) fn add(&self, info: HostInfo, flags: u32) -> u32 {
         let mut slots = self.ledger.lock();
@@ -241,6 +253,11 @@ impl HostArena {
         facts.weight.store(info.weight, Relaxed);
         *self.infos.reach(slot).write() = Some(Arc::new(info));
         facts.version.fetch_add(1, Relaxed);
+    }
+
+    /// Holds the list of free slots.
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        Hold { _ledger: self.ledger.lock() }
     }
 
     /// No snapshot lists this host any more.

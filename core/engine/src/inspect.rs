@@ -320,7 +320,7 @@ impl Core {
                     info,
                     flags: facts.flags.load(Relaxed),
                     active: self.hosts.load(member.slot).active(),
-                    rq_success: facts.rq_success.load(Relaxed),
+                    rq_success: self.hosts.rq_success(member.slot),
                     rq_error: facts.rq_error.load(Relaxed),
                     rq_timeout: facts.rq_timeout.load(Relaxed),
                 })

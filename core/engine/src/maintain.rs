@@ -139,7 +139,7 @@ impl Core {
                 continue;
             };
             for member in &view.members {
-                let used = self.hosts.facts(member.slot).rq_success.load(Relaxed);
+                let used = self.hosts.rq_success(member.slot);
                 let seen = self.hosts.facts(member.slot).idle_mark.swap(used as u32, Relaxed);
                 if seen == used as u32 {
                     for routing in 0..2 {

@@ -110,6 +110,13 @@ impl ClusterCounters {
         bump(&self.values[which as usize]);
     }
 
+    /// Takes one count back, perhaps one that another worker's block holds: only the sum means something.
+    #[inline]
+    pub fn uncount(&self, which: Counter) {
+        let cell = &self.values[which as usize];
+        cell.store(cell.load(Relaxed).wrapping_sub(1), Relaxed);
+    }
+
     /// Counts a final (or a retried) answer with this status, exactly and by class.
     #[inline]
     pub fn count_status(&self, status: u16, retried: bool) {
@@ -166,7 +173,7 @@ impl ClusterCounters {
     /// Adds another block to this one.
     pub(crate) fn absorb(&self, other: &Self) {
         for (mine, theirs) in self.values.iter().zip(&other.values) {
-            mine.store(mine.load(Relaxed) + theirs.load(Relaxed), Relaxed);
+            mine.store(mine.load(Relaxed).wrapping_add(theirs.load(Relaxed)), Relaxed);
         }
         other.statuses(&mut |status, retried, count| {
             let codes = self.first_code();

@@ -278,13 +278,13 @@ impl Core {
         cluster.factor = new.overprovisioning_factor;
         cluster.weighted_health = new.weighted_priority_health;
         let old = std::mem::take(&mut cluster.members);
-        let was_empty = old.is_empty();
+        let mut membership: BTreeSet<u32> = BTreeSet::new();
         let old_order: Vec<(u32, u32)> = old.iter().map(|m| (m.priority, m.entry.slot)).collect();
         let mut by_address: BTreeMap<String, VecDeque<HostMember>> = BTreeMap::new();
         for member in old {
             by_address.entry(member.spec.address.clone()).or_default().push_back(member);
         }
-        let (mut added, mut members) = (false, Vec::with_capacity(listed.len()));
+        let mut members = Vec::with_capacity(listed.len());
         let spec = cluster.spec.clone()?;
         for item in listed {
             let same = by_address.get_mut(&item.spec.address).and_then(|queue| {
@@ -299,7 +299,7 @@ impl Core {
                     members.push(self.keep_host(cluster, &spec, index, member, &item, &mut changed));
                 }
                 None => {
-                    added = true;
+                    membership.insert(item.priority);
                     changed.insert(item.priority);
                     let cluster = &master.clusters[index];
                     let flags = flag::of_status(item.spec.health) | canary(item.spec);
@@ -313,9 +313,8 @@ impl Core {
                 }
             }
         }
-        let mut removed = false;
         for member in by_address.into_values().flatten() {
-            removed = true;
+            membership.insert(member.priority);
             changed.insert(member.priority);
             self.remove_host(&master.clusters[index], member.entry.slot);
         }
@@ -340,7 +339,8 @@ impl Core {
             members.sort_by_key(|member| place.get(&member.entry.slot).copied().unwrap_or(usize::MAX));
         }
         cluster.members = members;
-        if added || removed || was_empty {
+        // Once per priority that hosts joined or left.
+        for _ in membership {
             cluster.shared.counters.lock().base.count(Counter::MembershipChange);
         }
         (!changed.is_empty()).then(|| changed.into_iter().collect())
@@ -411,6 +411,7 @@ impl Core {
             streams: spec.map_or(1, ClusterView::streams_of),
             queues: &cluster.shared.queues,
             counters,
+            strict: false,
         }
     }
 
@@ -449,6 +450,7 @@ impl Core {
         cluster.view = Some(Arc::new(ClusterView {
             version,
             streams: ClusterView::streams_of(&spec),
+            strict: spec.connections == Some(crate::spec::ConnectionStyle::Strict),
             spec,
             composite,
             sets,

@@ -321,3 +321,31 @@ fn updates_keep_hosts_and_answer_old_requests() {
     assert_eq!(d.kind, kind::GO);
     mesh.complete(d.attempt, 200);
 }
+
+#[test]
+fn strict_connections_are_up_only_when_told() {
+    let mesh = Mesh::new(
+        "clusters: {b: {hosts: [10.0.0.1:80], limits: {connections: 2, pending: 2}, timeout: 0s, \
+         nexthop: {connections: strict}}}",
+    );
+    let cold: Vec<Decision> = (0..20).map(|_| mesh.begin("b")).collect();
+    let waiting = cold.iter().filter(|d| d.kind == kind::WAIT).count();
+    let refused = cold.iter().filter(|d| d.kind == kind::REFUSED).count();
+    assert_eq!((waiting, refused), (2, 18));
+    assert_eq!(mesh.stat("cluster.b.upstream_cx_total"), 2);
+    for waiter in &cold[..2] {
+        raw::with_local(|local| raw::note(local, waiter.request, 1, 0)).unwrap();
+        let go = mesh.choose(waiter.request);
+        assert_eq!(go.kind, kind::GO);
+        mesh.complete(go.attempt, 200);
+    }
+    // Both connections are warm now.
+    let warm: Vec<Decision> = (0..20).map(|_| mesh.begin("b")).collect();
+    let kinds = |wanted: u16| warm.iter().filter(|d| d.kind == wanted).count();
+    assert_eq!((kinds(kind::GO), kinds(kind::WAIT), kinds(kind::REFUSED)), (2, 2, 16));
+    for d in &warm {
+        raw::with_local(|local| raw::finish(local, d.request, 1, 0));
+    }
+    assert_eq!(mesh.stat("cluster.b.upstream_rq_active"), 0);
+    assert_eq!(mesh.stat("cluster.b.upstream_rq_pending_active"), 0);
+}

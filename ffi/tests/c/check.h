@@ -36,6 +36,7 @@ static const char MESH[] =
     "  narrow:\n"
     "    hosts: [10.0.1.1:80]\n"
     "    limits: {connections: 1, pending: 1, requests: 10}\n"
+    "  ejecting: {hosts: [10.0.5.1:80, 10.0.5.2:80], outlier: {consecutive_5xx: 2, max_percent: 100}}\n"
     "  first: {hosts: [10.0.2.1:80]}\n"
     "  second: {hosts: [10.0.3.1:80]}\n"
     "  providers: {composite: [first, second]}\n"

@@ -12,11 +12,14 @@ static atomic_int stop;
 static void *traffic(void *unused) {
   (void)unused;
   uint64_t calls = 0;
+  uint32_t checkout = target(engine, "checkout"), ejecting = target(engine, "ejecting");
   char event[512];
   size_t n;
   while (!atomic_load(&stop)) {
-    nexthop_decision d = picked(engine, "checkout");
-    SAME(nexthop_complete_status(d.attempt, 200, NEXTHOP_NOW).code, NEXTHOP_OK);
+    nexthop_decision d = NEXTHOP_DECISION_INIT;
+    uint32_t cluster = calls % 2 ? checkout : ejecting;
+    SAME(nexthop_pick(engine, cluster, 1, (nexthop_str){0}, NEXTHOP_NOW, &d), NEXTHOP_OK);
+    if (d.kind == NEXTHOP_GO) SAME(nexthop_complete_status(d.attempt, calls % 3 ? 200 : 503, NEXTHOP_NOW).code, NEXTHOP_OK);
     if (++calls % 64 == 0) nexthop_poll_event(engine, event, sizeof event, &n);
   }
   return NULL;
@@ -43,9 +46,15 @@ static void child(nexthop_decision open, nexthop_decision queued) {
   SAME(nexthop_engine_free(engine), NEXTHOP_OK);
 }
 
-int main(void) {
-  alarm(120); /* a deadlock is a failure, not a hang */
-  engine = mesh();
+/* One shared worker, or one per thread: different locks are held when the fork comes. */
+static void run(uint32_t workers) {
+  nexthop_options options = NEXTHOP_OPTIONS_INIT;
+  nexthop_document document = NEXTHOP_DOCUMENT_INIT;
+  options.workers = workers;
+  options.clock = NEXTHOP_CLOCK_MANUAL;
+  document.text = text(MESH);
+  SAME(nexthop_engine_new(&options, &document, 1, &engine), NEXTHOP_OK);
+  atomic_store(&stop, 0);
   pthread_t threads[3];
   for (int i = 0; i < 3; i++) SAME(pthread_create(&threads[i], NULL, traffic, NULL), 0);
   nexthop_decision open = begun(engine, "narrow"), queued = begun(engine, "narrow");
@@ -78,6 +87,12 @@ int main(void) {
   for (int i = 0; i < 3; i++) SAME(pthread_join(threads[i], NULL), 0);
   SAME(live(engine), 0);
   SAME(nexthop_engine_free(engine), NEXTHOP_OK);
+}
+
+int main(void) {
+  alarm(120); /* a deadlock is a failure, not a hang */
+  run(1);
+  run(0);
   puts("fork: ok");
   return 0;
 }

@@ -3,7 +3,7 @@
 use super::ledger::{self, Ledger};
 use super::pool;
 use super::queue::{Entry, Grant, Place, PoolKey, Queues};
-use crate::hosts::HostArena;
+use crate::hosts::{HostArena, HostFacts};
 use crate::outcome::resource;
 use crate::spec::{ConnectionStyle, Thresholds};
 use crate::stats::{ClusterCounters, Counter};
@@ -24,6 +24,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) streams: u64,
     pub(crate) queues: &'a Mutex<Queues>,
     pub(crate) counters: &'a ClusterCounters,
+    /// Connections are up only when the caller says so.
+    pub(crate) strict: bool,
 }
 
 /// The answer.
@@ -58,10 +60,11 @@ impl Ask<'_> {
     }
 
     /// Whether a connection may be opened; takes it from the cluster's limit. A pool without any connection
-    /// always gets one (rule 1).
-    fn may_connect(&self) -> bool {
+    /// always gets one (rule 1). `connecting`: connections of this pool that are not up yet.
+    fn may_connect(&self, connecting: u32) -> bool {
         let host = self.hosts.load(self.slot);
         let open: u64 = host.pools.iter().map(|p| pool::connections(p.load(Relaxed))).sum();
+        let open = open + u64::from(connecting);
         let may = open < u64::from(self.per_host)
             && ledger::take(&self.ledger.connections, self.limits.max_connections);
         if !may {
@@ -71,7 +74,7 @@ impl Ask<'_> {
             self.counters.count(Counter::CxTotal);
             return true;
         }
-        if pool::connections(self.pool().load(Relaxed)) == 0 {
+        if connecting == 0 && pool::connections(self.pool().load(Relaxed)) == 0 {
             ledger::take_anyway(&self.ledger.connections);
             self.counters.count(Counter::CxTotal);
             return true;
@@ -80,8 +83,44 @@ impl Ask<'_> {
     }
 }
 
-/// Asks for a stream. `Queued` and `Counted` leave `grant` at [`Place::Waiting`].
+/// The frequent case of [`acquire`]: a free stream, and room under `max_requests`. `false` = ask [`acquire`].
 #[inline]
+pub(crate) fn acquire_free(pool: &AtomicU64, ledger: &Ledger, max_requests: u32, streams: u64) -> bool {
+    if !pool::take_free(pool, streams) {
+        return false;
+    }
+    if ledger::take(&ledger.requests, max_requests) {
+        return true;
+    }
+    // Nobody saw the stream but us, or somebody queued meanwhile; `acquire` sorts it out.
+    if pool::give_back(pool, false, false).is_none() {
+        pool::give_back_queued(pool, false);
+    }
+    false
+}
+
+/// The frequent case of [`release`]: nobody queues. `false` = ask [`release`]; nothing happened.
+#[inline]
+pub(crate) fn release_free(
+    pool: &AtomicU64,
+    ledger: &Ledger,
+    facts: &HostFacts,
+    closed: bool,
+    served: bool,
+) -> bool {
+    let Some(given) = pool::give_back(pool, closed, served) else { return false };
+    ledger::give(&ledger.requests);
+    if given.dropped {
+        ledger::give(&ledger.connections);
+    }
+    if given.served > 0 {
+        facts.rq_success.fetch_add(given.served, Relaxed);
+    }
+    true
+}
+
+/// Asks for a stream. `Queued` and `Counted` leave `grant` at [`Place::Waiting`].
+#[cold]
 pub(crate) fn acquire(
     ask: &Ask<'_>,
     style: ConnectionStyle,
@@ -89,6 +128,10 @@ pub(crate) fn acquire(
     grant: &Grant,
     promotions: &dyn Promotions,
 ) -> Permit {
+    if pool::queued(ask.pool().load(Relaxed)) > 0 {
+        // `acquire_free` may have given back a stream behind the queue's back.
+        serve(ask, &mut ask.queues.lock(), promotions);
+    }
     if pool::take_free(ask.pool(), ask.streams) {
         attach(ask, promotions)
     } else {
@@ -97,7 +140,6 @@ pub(crate) fn acquire(
 }
 
 /// A stream is ours; `max_requests` decides.
-#[inline]
 fn attach(ask: &Ask<'_>, promotions: &dyn Promotions) -> Permit {
     if ledger::take(&ask.ledger.requests, ask.limits.max_requests) {
         return Permit::Granted;
@@ -107,7 +149,6 @@ fn attach(ask: &Ask<'_>, promotions: &dyn Promotions) -> Permit {
     Permit::Refused(resource::REQUESTS)
 }
 
-#[cold]
 fn slow(
     ask: &Ask<'_>,
     style: ConnectionStyle,
@@ -116,7 +157,7 @@ fn slow(
     promotions: &dyn Promotions,
 ) -> Permit {
     let pool = ask.pool();
-    if pool::queued(pool.load(Relaxed)) == 0 && ask.may_connect() {
+    if !ask.strict && pool::queued(pool.load(Relaxed)) == 0 && ask.may_connect(0) {
         if pool::connect_and_take(pool) {
             // A request whose connection is not up yet is pending in Envoy, if only for a moment.
             ask.counters.count(Counter::RqPendingTotal);
@@ -125,7 +166,7 @@ fn slow(
         ledger::give(&ask.ledger.connections);
     }
     loop {
-        if !ledger::take(&ask.ledger.pending, ask.limits.max_pending_requests) {
+        if pool::queue_is_full(pool) || !ledger::take(&ask.ledger.pending, ask.limits.max_pending_requests) {
             ask.counters.count(Counter::RqPendingOverflow);
             return Permit::Refused(resource::PENDING);
         }
@@ -152,17 +193,15 @@ fn slow(
 }
 
 /// Gives back a granted stream and its place under `max_requests`. `closed`: its connection is gone too.
-#[inline]
 pub(crate) fn release(ask: &Ask<'_>, closed: bool, promotions: &dyn Promotions) {
     ledger::give(&ask.ledger.requests);
     give_stream(ask, closed, promotions);
 }
 
-#[inline]
 fn give_stream(ask: &Ask<'_>, closed: bool, promotions: &dyn Promotions) {
-    match pool::give_back(ask.pool(), closed) {
-        Some(false) => {}
-        Some(true) => ledger::give(&ask.ledger.connections),
+    match pool::give_back(ask.pool(), closed, false) {
+        Some(given) if given.dropped => ledger::give(&ask.ledger.connections),
+        Some(_) => {}
         None => {
             let mut queues = ask.queues.lock();
             if pool::give_back_queued(ask.pool(), closed) {
@@ -178,7 +217,11 @@ fn serve(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) {
     let pool = ask.pool();
     while pool::queued(pool.load(Relaxed)) > 0 {
         if !pool::promote(pool, ask.streams) {
-            if ask.may_connect() {
+            if ask.strict {
+                begin_connections(ask, queues);
+                return;
+            }
+            if ask.may_connect(0) {
                 if pool::connect(pool) {
                     continue;
                 }
@@ -201,6 +244,32 @@ fn serve(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) {
             grant.set(Place::Overflow);
             promotions.wake(entry.request);
         }
+    }
+}
+
+/// Opens connections for a queue that the ones on their way cannot serve (A3, `try_connect`).
+fn begin_connections(ask: &Ask<'_>, queues: &mut Queues) {
+    for _ in 0..3 {
+        let connecting = queues.connecting(ask.key());
+        let queued = pool::queued(ask.pool().load(Relaxed));
+        if queued <= u64::from(connecting) * ask.streams {
+            return;
+        }
+        let overflow = ask.counters.get(Counter::CxOverflow);
+        if ask.may_connect(connecting) {
+            queues.add_connecting(ask.key());
+        }
+        if ask.counters.get(Counter::CxOverflow) != overflow {
+            return;
+        }
+    }
+}
+
+/// A connection that was on its way is up: it serves the queue.
+pub(crate) fn connected(ask: &Ask<'_>, promotions: &dyn Promotions) {
+    let mut queues = ask.queues.lock();
+    if queues.take_connecting(ask.key()) && pool::connect(ask.pool()) {
+        serve(ask, &mut queues, promotions);
     }
 }
 

@@ -65,6 +65,8 @@ pub(crate) struct Entry {
 #[derive(Default)]
 pub(crate) struct Queues {
     by_pool: BTreeMap<PoolKey, VecDeque<Entry>>,
+    /// Connections that are not up yet (`connections: strict`).
+    connecting: BTreeMap<PoolKey, u32>,
 }
 
 impl Queues {
@@ -104,8 +106,28 @@ impl Queues {
         waiting
     }
 
+    /// Connections of a pool that are not up yet.
+    pub(crate) fn connecting(&self, pool: PoolKey) -> u32 {
+        self.connecting.get(&pool).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn add_connecting(&mut self, pool: PoolKey) {
+        *self.connecting.entry(pool).or_default() += 1;
+    }
+
+    /// One of them is up, or failed. `false` when there is none.
+    pub(crate) fn take_connecting(&mut self, pool: PoolKey) -> bool {
+        let Some(count) = self.connecting.get_mut(&pool) else { return false };
+        *count -= 1;
+        if *count == 0 {
+            self.connecting.remove(&pool);
+        }
+        true
+    }
+
     /// Forgets everybody (after a fork).
     pub(crate) fn clear(&mut self) {
+        self.connecting.clear();
         self.by_pool.clear();
     }
 }

@@ -4,9 +4,12 @@ use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk, clear};
 use crate::balance::Selection;
 use crate::breaker::ledger;
-use crate::breaker::{Permit, Place, acquire, leave, release};
+use crate::breaker::{Permit, Place, acquire, acquire_free, leave, release};
+use crate::snapshot::Snapshot;
+use crate::spec::ConnectionStyle;
 use crate::clock::Time;
 use crate::cluster::ClusterView;
+use crate::engine::Core;
 use crate::ids::{Id, attempt_mark, request_of};
 use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, refusal, resource, span, wait};
 use crate::policies::Policies;
@@ -34,7 +37,7 @@ struct Want<'w> {
     reject: Option<&'w dyn Fn(u32) -> bool>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     /// `choose` on a live request.
     pub(crate) fn choose(&mut self, request: u64, out: &mut Decision) -> Result<(), Misuse> {
         let id = Id::unpack(request);
@@ -157,7 +160,7 @@ impl Walk<'_> {
         picked: Picked,
         out: &mut Decision,
     ) {
-        let core = self.core;
+        let core: &'a Core = self.core;
         let facts = core.hosts.facts(picked.slot);
         let mut attempt = Attempt {
             mark: attempt_mark(st.number.max(1)),
@@ -168,18 +171,25 @@ impl Walk<'_> {
             bits: picked.bits | if st.is_retry { bits::RETRY } else { 0 },
             counted: false,
             answered: false,
-            total: false,
             priority: picked.priority,
         };
         out.host = attempt.slot;
         out.host_version = facts.version.load(Relaxed);
+        let snapshot: &'a Snapshot = self.snapshot;
+        let entry = &snapshot.clusters[picked.cluster as usize];
+        if let Some(view) = &entry.view {
+            let p = usize::from(st.routing);
+            let pool = &core.hosts.load(picked.slot).pools[p];
+            let max = view.spec.breakers.thresholds[p].max_requests;
+            if acquire_free(pool, &entry.shared.ledgers[p], max, view.streams) {
+                self.go(policies, request, st, attempt, out);
+                return;
+            }
+        }
         let waiters = Waiters { slab: &core.slab, ready: &core.ready };
+        let style = entry.view.as_ref().map_or(ConnectionStyle::Count, |view| view.style(st.stateless));
         let permit = {
             let ask = self.ask(picked.cluster, picked.slot, st.routing);
-            let style = match &self.snapshot.clusters[picked.cluster as usize].view {
-                Some(view) => view.style(st.stateless),
-                None => crate::spec::ConnectionStyle::Count,
-            };
             acquire(&ask, style, request, &slot.grant, &waiters)
         };
         match permit {
@@ -309,6 +319,7 @@ impl Walk<'_> {
             bits |= Self::header_bits(policy, st);
         }
         out.bits = bits | self.signals();
+        self.clusters[attempt.cluster as usize].counters.count(Counter::RqTotal);
         if st.retries && !st.stateless {
             st.tried.push((attempt.slot, attempt.birth));
         }

@@ -2,7 +2,7 @@
 
 use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk};
-use crate::breaker::{Place, leave, release};
+use crate::breaker::{Place, connected, leave, release, release_free};
 use crate::hosts::flag;
 use crate::ids::{Id, request_of};
 use crate::outcome::{
@@ -14,22 +14,48 @@ use crate::stats::Counter;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Walk<'_> {
-    /// Gives back what an attempt holds and forgets it.
+    /// Gives back what an attempt holds and forgets it. `served`: it had a good answer that nobody counted yet.
     #[inline]
-    pub(crate) fn end_attempt(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize, closed: bool) {
-        let attempt = if at + 1 == st.attempts.len() { st.attempts.pop() } else { Some(st.attempts.remove(at)) };
-        let Some(attempt) = attempt else { return };
+    pub(crate) fn end_attempt(
+        &mut self,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        at: usize,
+        closed: bool,
+        served: bool,
+    ) {
+        let last = at + 1 == st.attempts.len();
+        let Some(attempt) = (if last { st.attempts.pop() } else { Some(st.attempts.remove(at)) }) else { return };
+        let core = self.core;
+        let facts = core.hosts.facts(attempt.slot);
+        let gone = facts.flags.load(Relaxed) & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK) != 0;
+        let p = usize::from(st.routing);
+        if !attempt.counted {
+            let pool = &core.hosts.load(attempt.slot).pools[p];
+            let ledger = &self.clusters[attempt.cluster as usize].shared.ledgers[p];
+            if release_free(pool, ledger, facts, closed || gone, served) {
+                return;
+            }
+        }
+        if served {
+            facts.rq_success.fetch_add(1, Relaxed);
+        }
+        self.release_slowly(slot, request, &attempt, st.routing, closed || gone);
+    }
+
+    #[cold]
+    fn release_slowly(&mut self, slot: &Slot, request: u64, attempt: &Attempt, routing: u8, closed: bool) {
         let core = self.core;
         let waiters = Waiters { slab: &core.slab, ready: &core.ready };
-        let ask = self.ask(attempt.cluster, attempt.slot, st.routing);
+        let ask = self.ask(attempt.cluster, attempt.slot, routing);
         if attempt.counted {
             if leave(&ask, request, &slot.grant) {
                 return;
             }
             slot.grant.set(Place::None);
         }
-        let gone = core.hosts.flags(attempt.slot) & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK) != 0;
-        release(&ask, closed || gone, &waiters);
+        release(&ask, closed, &waiters);
     }
 
     /// The request is over: its slot goes back, its ids are stale.
@@ -79,7 +105,7 @@ impl Walk<'_> {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
         let closed = (broken && self.closes(&attempt, false)) || outcome.bits & outcome_bits::CLOSED != 0;
-        self.end_attempt(slot, request, st, at, closed);
+        self.end_attempt(slot, request, st, at, closed, false);
         if st.attempts.is_empty() {
             self.done(request, st);
         }
@@ -132,9 +158,8 @@ impl Walk<'_> {
     }
 
     fn cut(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize) {
-        self.count_total(st, at);
         let closed = self.closes(&st.attempts[at], false);
-        self.end_attempt(slot, request, st, at, closed);
+        self.end_attempt(slot, request, st, at, closed, false);
     }
 
     /// `finish`: everything the request holds is given back, whatever its state.
@@ -212,6 +237,13 @@ impl Walk<'_> {
         }
         self.now = st.at(self.now);
         match what {
+            note::CONNECTED => {
+                if let Some(attempt) = st.queued {
+                    let core = self.core;
+                    let waiters = Waiters { slab: &core.slab, ready: &core.ready };
+                    connected(&self.ask(attempt.cluster, attempt.slot, st.routing), &waiters);
+                }
+            }
             note::SENT => st.sent = true,
             note::BODY_COMPLETE => {
                 if st.upload_open {

@@ -1,5 +1,6 @@
 //! One downstream request: its attempts, its budget of time and retries (`spec/retry-and-timeouts.md`).
 
+mod cell;
 pub(crate) mod slab;
 pub(crate) mod state;
 
@@ -101,13 +102,14 @@ impl<'a> Walk<'a> {
     pub(crate) fn ask(&self, cluster: u32, slot: u32, routing: u8) -> Ask<'_> {
         let entry = &self.snapshot.clusters[cluster as usize];
         let p = usize::from(routing);
-        let (limits, per_host, streams) = match &entry.view {
+        let (limits, per_host, streams, strict) = match &entry.view {
             Some(view) => (
                 &view.spec.breakers.thresholds[p],
                 view.spec.breakers.per_host_max_connections[p].unwrap_or(u32::MAX),
                 view.streams,
+                view.strict,
             ),
-            None => (&self.core.no_limits, u32::MAX, 1),
+            None => (&self.core.no_limits, u32::MAX, 1, false),
         };
         Ask {
             hosts: &self.core.hosts,
@@ -119,6 +121,7 @@ impl<'a> Walk<'a> {
             streams,
             queues: &entry.shared.queues,
             counters: &self.clusters[cluster as usize].counters,
+            strict,
         }
     }
 

@@ -113,13 +113,10 @@ impl<'a> Walk<'a> {
             given => Some(u8::try_from(given).unwrap_or(u8::MAX)),
         };
         let code = grpc.map_or(status, grpc_to_http);
-        self.count_total(st, at);
         let attempt = st.attempts[at];
-        let facts = self.core.hosts.facts(attempt.slot);
-        if code >= 500 {
-            facts.rq_error.fetch_add(1, Relaxed);
-        } else {
-            facts.rq_success.fetch_add(1, Relaxed);
+        let good = code < 500;
+        if !good {
+            self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
         self.tell_outlier(&attempt, code);
         let retry = if st.retries && !st.interim {
@@ -134,15 +131,19 @@ impl<'a> Walk<'a> {
             Decided::Yes { after_ms, reason } => {
                 self.clusters[st.cluster as usize].counters.count_status(status, true);
                 let closed = outcome.bits & outcome_bits::CLOSED != 0;
-                self.end_attempt(slot, request, st, at, closed);
+                self.end_attempt(slot, request, st, at, closed, good);
                 Ok(self.schedule(request, st, status, after_ms, reason))
             }
             Decided::No(why) => {
                 self.clusters[st.cluster as usize].counters.count_status(status, false);
                 if whole {
-                    self.end_attempt(slot, request, st, at, outcome.bits & outcome_bits::CLOSED != 0);
+                    let closed = outcome.bits & outcome_bits::CLOSED != 0;
+                    self.end_attempt(slot, request, st, at, closed, good);
                     self.done(request, st);
                     return Ok(self.verdict(st, action::FORWARD, why, status, 0));
+                }
+                if good {
+                    self.core.hosts.facts(attempt.slot).rq_success.fetch_add(1, Relaxed);
                 }
                 st.attempts[at].answered = true;
                 st.phase = Phase::Streaming;
@@ -165,20 +166,26 @@ impl<'a> Walk<'a> {
             kind,
             failure::CONNECT_FAILURE | failure::CONNECT_TIMEOUT | failure::LOCAL_CONNECT_FAILURE
         );
-        let mut attempt = st.attempts[at];
+        let attempt = st.attempts[at];
         let facts = self.core.hosts.facts(attempt.slot);
         let theirs = &self.clusters[attempt.cluster as usize].counters;
         if connect {
             // Its connection never carried it.
-            attempt.total = true;
-            st.attempts[at].total = true;
+            theirs.uncount(Counter::RqTotal);
             theirs.count(Counter::RqPendingFailureEject);
             theirs.count(Counter::CxConnectFail);
             if kind == failure::CONNECT_TIMEOUT {
                 theirs.count(Counter::CxConnectTimeout);
             }
-        } else if kind != failure::OVERFLOW {
-            self.count_total(st, at);
+        } else if kind == failure::OVERFLOW {
+            theirs.uncount(Counter::RqTotal);
+        } else if self.speaks_http2(&attempt) {
+            // Envoy counts these in its multiplexed client only.
+            match kind {
+                failure::REMOTE_RESET => theirs.count(Counter::RqRxReset),
+                failure::CONNECTION_TERMINATION => theirs.count(Counter::RqPendingFailureEject),
+                _ => {}
+            }
         }
         let ours = &self.clusters[st.cluster as usize].counters;
         match kind {
@@ -217,7 +224,7 @@ impl<'a> Walk<'a> {
             self.decide(st, retry, !unsent, false)
         };
         let closed = self.closes(&attempt, connect || kind == failure::CONNECTION_TERMINATION);
-        self.end_attempt(slot, request, st, at, closed);
+        self.end_attempt(slot, request, st, at, closed, false);
         let (status, flag) = reply_of(kind);
         match decided {
             Decided::Yes { after_ms, reason } => self.schedule(request, st, status, after_ms, reason),
@@ -246,21 +253,12 @@ impl<'a> Walk<'a> {
 
     /// Whether the end of a stream closes its connection: HTTP/1.1 cannot go on after a cut.
     pub(crate) fn closes(&self, attempt: &Attempt, broken: bool) -> bool {
-        broken
-            || self.snapshot.clusters[attempt.cluster as usize]
-                .view
-                .as_ref()
-                .is_none_or(|view| view.spec.protocol == Protocol::Http1)
+        broken || !self.speaks_http2(attempt)
     }
 
-    /// `upstream_rq_total` counts an attempt once it surely had its stream.
-    #[inline]
-    pub(crate) fn count_total(&mut self, st: &mut State, at: usize) {
-        let attempt = &mut st.attempts[at];
-        if !attempt.total {
-            attempt.total = true;
-            self.clusters[attempt.cluster as usize].counters.count(Counter::RqTotal);
-        }
+    fn speaks_http2(&self, attempt: &Attempt) -> bool {
+        let view = self.snapshot.clusters[attempt.cluster as usize].view.as_ref();
+        view.is_some_and(|view| view.spec.protocol == Protocol::Http2)
     }
 
     /// Section 17: every attempt is told, before the retry decision.

@@ -1,16 +1,17 @@
 //! Request slots: found by index, reused for ever, each with a lock of its own.
 
+use super::cell::Locked;
 use super::state::State;
 use crate::arena::Arena;
 use crate::breaker::Grant;
 use crate::ids::MAX_REQUESTS;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 use std::sync::atomic::AtomicU64;
 
 /// One request's place.
 #[derive(Default)]
 pub(crate) struct Slot {
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Locked<State>,
     /// Written by whoever frees a stream for this request; see `breaker::queue`.
     pub(crate) grant: Grant,
     /// Comes back when this request is ready; readable without the lock.
@@ -27,6 +28,11 @@ pub(crate) struct Slab {
 struct Free {
     list: Vec<u32>,
     next: u32,
+}
+
+/// The list of free slots, held over a fork.
+pub(crate) struct Hold<'a> {
+    _free: MutexGuard<'a, Free>,
 }
 
 /// How many free slots a worker fetches or gives back at once.
@@ -100,6 +106,11 @@ impl Slab {
         }
         free.reverse();
         self.free.lock().list = free;
+    }
+
+    /// Holds the list of free slots.
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        Hold { _free: self.free.lock() }
     }
 
     /// Bound of a worker's stock.

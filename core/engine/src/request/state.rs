@@ -48,8 +48,6 @@ pub(crate) struct Attempt {
     pub(crate) counted: bool,
     /// Response headers are there.
     pub(crate) answered: bool,
-    /// Counted in `upstream_rq_total`.
-    pub(crate) total: bool,
     pub(crate) priority: u32,
 }
 

@@ -69,7 +69,7 @@ pub fn after_fork_in_child() {
     FORKS.fetch_add(1, Relaxed);
     for engine in registry::all() {
         engine.waiters.forget();
-        engine.core.after_fork();
+        engine.core.after_fork(std::process::id());
         let now = engine.at(0);
         for shared in &engine.shared {
             if let Some(mut worker) = shared.try_lock() {

@@ -16,13 +16,11 @@ pub const NO_SUCH_TARGET: u32 = UNKNOWN_TARGET;
 /// Runs `f` with the worker; a bug inside costs the request only.
 #[inline]
 fn guarded<R>(
-    local: &mut Local,
-    index: u32,
+    seat: &mut Seat,
     id: u64,
     now: u64,
     f: impl FnOnce(&Core, &mut Worker, Time) -> Result<R, Misuse>,
 ) -> Result<R, Misuse> {
-    let seat = local.seat(index)?;
     let at = seat.engine.at(now);
     match catch_unwind(AssertUnwindSafe(|| seat.run(|core, worker| f(core, worker, at)))) {
         Ok(result) => result,
@@ -51,17 +49,17 @@ fn engine_index(id: u64) -> Result<u32, Misuse> {
     }
 }
 
-/// Whether the seat's engine is the one meant.
+/// This thread's seat at an engine.
 #[inline]
-fn seated(local: &mut Local, engine: u64) -> Result<u32, Misuse> {
+fn seated(local: &mut Local, engine: u64) -> Result<&mut Seat, Misuse> {
     if engine == 0 {
         return Err(Misuse::Invalid);
     }
-    let index = index_of(engine);
-    if local.seat(index)?.engine.id != engine {
+    let seat = local.seat(index_of(engine))?;
+    if seat.engine.id != engine {
         return Err(Misuse::Closed);
     }
-    Ok(index)
+    Ok(seat)
 }
 
 #[inline]
@@ -85,8 +83,8 @@ pub fn pick(
     if target == 0 {
         return Err(Misuse::Invalid);
     }
-    let index = seated(local, engine)?;
-    guarded(local, index, 0, now, |core, worker, at| core.pick(worker, target, number, key, at, out))
+    let seat = seated(local, engine)?;
+    guarded(seat, 0, now, |core, worker, at| core.pick(worker, target, number, key, at, out))
 }
 
 /// A new request and its first choice. With `head.number` set it is a stateless pick with a whole head.
@@ -98,17 +96,17 @@ pub fn begin(
     now: u64,
     out: &mut Decision,
 ) -> Result<(), Misuse> {
-    let index = seated(local, engine)?;
+    let seat = seated(local, engine)?;
     let stateless = (head.number != 0).then_some(Stateless { number: head.number });
-    guarded(local, index, 0, now, |core, worker, at| core.begin(worker, head, stateless, at, out))
+    guarded(seat, 0, now, |core, worker, at| core.begin(worker, head, stateless, at, out))
 }
 
 /// The next attempt, or: is it my turn?
 #[inline]
 pub fn choose(local: &mut Local, request: u64, now: u64, out: &mut Decision) -> Result<(), Misuse> {
-    let index = engine_index(request)?;
-    guarded(local, index, request, now, |core, worker, at| core.choose(worker, request, at, out))?;
-    after(&local.seat(index)?.engine, out.bits);
+    let seat = local.seat(engine_index(request)?)?;
+    guarded(seat, request, now, |core, worker, at| core.choose(worker, request, at, out))?;
+    after(&seat.engine, out.bits);
     Ok(())
 }
 
@@ -119,17 +117,13 @@ fn answered(
     now: u64,
     f: impl FnOnce(&Core, &mut Worker, Time) -> Verdict,
 ) -> Verdict {
-    let index = match engine_index(id) {
-        Ok(index) => index,
+    let seat = match engine_index(id).and_then(|index| local.seat(index)) {
+        Ok(seat) => seat,
         Err(misuse) => return misuse.into(),
     };
-    match guarded(local, index, id, now, |core, worker, at| Ok(f(core, worker, at))) {
+    match guarded(seat, id, now, |core, worker, at| Ok(f(core, worker, at))) {
         Ok(verdict) => {
-            if u16::from(verdict.bits) & bits::WAKE != 0
-                && let Ok(seat) = local.seat(index)
-            {
-                seat.engine.waiters.wake();
-            }
+            after(&seat.engine, u16::from(verdict.bits));
             verdict
         }
         Err(misuse) => misuse.into(),
@@ -214,15 +208,14 @@ fn released(verdict: Verdict) -> Verdict {
 
 /// A fact about a request or attempt, see [`note`](mod@nexthop_engine::outcome::note). Returns bits.
 pub fn note(local: &mut Local, id: u64, what: u32, now: u64) -> Result<u16, Misuse> {
-    let index = engine_index(id)?;
-    let signals = guarded(local, index, id, now, |core, worker, at| core.note(worker, id, what, at))?;
-    after(&local.seat(index)?.engine, signals);
+    let seat = local.seat(engine_index(id)?)?;
+    let signals = guarded(seat, id, now, |core, worker, at| core.note(worker, id, what, at))?;
+    after(&seat.engine, signals);
     Ok(signals)
 }
 
 /// Requests whose wait is over, each handed out once. Returns how many were written; fewer than `out` holds =
 /// no more.
 pub fn poll_ready(local: &mut Local, engine: u64, out: &mut [Ready]) -> Result<usize, Misuse> {
-    let index = seated(local, engine)?;
-    Ok(local.seat(index)?.engine.core.take_ready(out))
+    Ok(seated(local, engine)?.engine.core.take_ready(out))
 }

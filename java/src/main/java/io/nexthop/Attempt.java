@@ -215,9 +215,8 @@ public final class Attempt implements AutoCloseable, Choice {
       released(word);
       return Verdict.of(Math.max(0, word));
     }
-    String text = failure.toString();
     int phase = (int) STATE.getAcquire(this) == OPEN ? 0 : 2;
-    return failed(report(phase, Outcome.failed(kind).detail(text.length() > 80 ? text.substring(0, 80) : text)));
+    return failed(report(phase, Outcome.failed(kind).detail(Failures.detail(failure))));
   }
 
   /**

@@ -11,27 +11,33 @@ final class Documents {
 
   private final Packer out = new Packer(256);
   private int count;
+  private int dialect;
 
   Documents() {
     out.intValue(0);
   }
 
+  /** Of the documents that follow. */
+  void dialect(int number) {
+    dialect = number;
+  }
+
   Documents files(Path... files) {
     for (Path file : Objects.requireNonNull(files, "files")) {
-      add(PATH, 0, null, Objects.requireNonNull(file, "file").toString());
+      add(PATH, dialect, null, Objects.requireNonNull(file, "file").toString());
     }
     return this;
   }
 
   Documents texts(String... texts) {
     for (String text : Objects.requireNonNull(texts, "documents")) {
-      add(TEXT, 0, null, Objects.requireNonNull(text, "document"));
+      add(TEXT, dialect, null, Objects.requireNonNull(text, "document"));
     }
     return this;
   }
 
   Documents text(String name, String text) {
-    add(TEXT, 0, Objects.requireNonNull(name, "name"), Objects.requireNonNull(text, "text"));
+    add(TEXT, dialect, Objects.requireNonNull(name, "name"), Objects.requireNonNull(text, "text"));
     return this;
   }
 
@@ -40,8 +46,8 @@ final class Documents {
     return this;
   }
 
-  private void add(int kind, int dialect, String name, String text) {
-    out.byteValue(kind).byteValue(dialect).text("name", name).text("document", text);
+  private void add(int kind, int language, String name, String text) {
+    out.byteValue(kind).byteValue(language).text("name", name).text("document", text);
     count++;
   }
 

@@ -1,6 +1,7 @@
 package io.nexthop;
 
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -118,8 +119,12 @@ public final class Engine implements AutoCloseable {
       Objects.requireNonNull(change, "change").pack(ops);
     }
     long[] epoch = new long[1];
-    check(Native.apply(id, Packer.utf8("cluster", cluster), ops.roomy(), epoch));
-    return epoch[0];
+    try {
+      check(Native.apply(id, Packer.utf8("cluster", cluster), ops.roomy(), epoch));
+      return epoch[0];
+    } finally {
+      Reference.reachabilityFence(this);
+    }
   }
 
   /** Makes a {@code ClusterLoadAssignment} (JSON or YAML) the endpoints of its cluster, as Envoy's EDS would. */
@@ -187,8 +192,12 @@ public final class Engine implements AutoCloseable {
 
   /** Runs what is due; null = nothing is scheduled, else when it is due again. Servers with traffic need no call. */
   public Duration maintain() {
-    signals(check(Native.maintain(id)));
-    return Durations.of(Native.pollDeadline(id));
+    try {
+      signals(check(Native.maintain(id)));
+      return Durations.of(Native.pollDeadline(id));
+    } finally {
+      Reference.reachabilityFence(this);
+    }
   }
 
   /** Moves a manual clock; who waits asks again. */
@@ -271,16 +280,24 @@ public final class Engine implements AutoCloseable {
 
   private long[] info() {
     long[] words = new long[3];
-    check(Native.engineInfo(id, words));
-    return words;
+    try {
+      check(Native.engineInfo(id, words));
+      return words;
+    } finally {
+      Reference.reachabilityFence(this);
+    }
   }
 
   String text(int what, String argument) {
-    byte[] text = Native.text(id, what, Packer.utf8("argument", argument));
-    if (text == null) {
-      throw Errors.of(Native.lastStatus());
+    try {
+      byte[] text = Native.text(id, what, Packer.utf8("argument", argument));
+      if (text == null) {
+        throw Errors.of(Native.lastStatus());
+      }
+      return new String(text, StandardCharsets.UTF_8);
+    } finally {
+      Reference.reachabilityFence(this); // the collector frees the engine of a temporary object otherwise
     }
-    return new String(text, StandardCharsets.UTF_8);
   }
 
   /** The number of a cluster or route; 0 = match. What nothing is called gets one that the engine refuses. */

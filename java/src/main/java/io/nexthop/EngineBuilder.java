@@ -18,6 +18,16 @@ public final class EngineBuilder {
     MANUAL
   }
 
+  /** What language documents are in. */
+  public enum Dialect {
+    /** Told by the keys of each document. */
+    AUTO,
+    /** Envoy's. */
+    ENVOY,
+    /** The short form. */
+    NEXTHOP
+  }
+
   private final Documents documents = new Documents();
   private int workers;
   private long seed;
@@ -28,6 +38,12 @@ public final class EngineBuilder {
   private Executor executor = ForkJoinPool.commonPool();
 
   EngineBuilder() {}
+
+  /** The language of the documents that are given after this. */
+  public EngineBuilder dialect(Dialect value) {
+    documents.dialect(Objects.requireNonNull(value, "dialect").ordinal());
+    return this;
+  }
 
   /** Documents by path. */
   public EngineBuilder file(Path... files) {

@@ -13,6 +13,7 @@ import java.net.UnknownHostException;
 import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpTimeoutException;
 import java.nio.channels.AsynchronousCloseException;
+import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
@@ -51,6 +52,14 @@ final class Failures {
       return Failure.PROTOCOL_ERROR;
     }
     return byText(t);
+  }
+
+  /** What to keep of an exception: short, and text whatever it was made of. */
+  static String detail(Throwable failure) {
+    String text = failure.toString();
+    // 80 characters are at most 240 bytes; half of a surrogate pair becomes a question mark.
+    byte[] bytes = text.substring(0, Math.min(text.length(), 80)).getBytes(StandardCharsets.UTF_8);
+    return new String(bytes, StandardCharsets.UTF_8);
   }
 
   /** What a wrapper of the concurrency library carries. */

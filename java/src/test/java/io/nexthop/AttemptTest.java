@@ -54,6 +54,9 @@ class AttemptTest {
       assertEquals("UF", mesh.chooseHost("api", 1).fail(new ConnectException("refused")).flags());
       assertEquals("UR", mesh.chooseHost("api", 1).fail(new IOException("Connection reset")).flags());
       assertEquals("UC", mesh.chooseHost("api", 1).complete(Outcome.failed(Failure.CONNECTION_TERMINATION).notSent().cut()).flags());
+      for (String odd : List.of("\ud800", "x\udc00", "\ud83d\ude00".repeat(200), "\u20ac".repeat(200), "\0", "")) {
+        assertEquals("UR", mesh.chooseHost("api", 1).fail(new IOException(odd)).flags());
+      }
       Attempt ours = mesh.chooseHost("api", 1);
       assertFalse(ours.fail(new IllegalStateException("a bug of this side")).retry());
       Meshes.usage("ended", () -> ours.complete(200));

@@ -38,6 +38,8 @@ class EngineTest {
     try (Engine mesh = Engine.fromString(Meshes.cluster("api", 3, ""))) {
       assertEquals("api", mesh.chooseHost("api", 1).cluster());
     }
+    EngineBuilder wrong = Engine.builder().dialect(EngineBuilder.Dialect.ENVOY).named("short", "api: {hosts: [10.0.0.1:80]}");
+    assertTrue(assertThrows(ConfigException.class, wrong::build).getMessage().startsWith("short:"));
   }
 
   @Test
@@ -269,6 +271,7 @@ class EngineTest {
     Meshes.usage("invalid", () -> Engine.builder().events(-1));
     Meshes.usage("invalid", () -> Engine.builder().lease(Duration.ofSeconds(-1)));
     Meshes.usage("invalid", () -> Engine.fromString("clusters: \ud800"));
+    Meshes.named("dialect", () -> Engine.builder().dialect(null));
     Meshes.named("clock", () -> Engine.builder().clock(null));
     Meshes.named("executor", () -> Engine.builder().executor(null));
     try (Engine mesh = Meshes.hosts(1)) {

@@ -1,0 +1,70 @@
+# Everything one does with nexthop. `make` lists the targets.
+
+LANGS ?= rust c python node java go
+VECTORS ?= tests/vectors
+CARGO ?= cargo
+RUST_CRATES = --workspace --exclude nexthop-python --exclude nexthop-node
+
+.PHONY: help demo test bench lint build conformance generate clean \
+  build-rust build-c build-python build-node build-java build-go \
+  test-generated test-rust test-c test-python test-node test-java test-go test-conformance
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(LANGS:%=build-%) ## Run the experiment on real HTTP traffic in every language (LANGS="python go" for some)
+	$(CARGO) build --locked --release -p nexthop-lab
+	$(CARGO) run --locked --quiet --release -p nexthop-lab --bin demo -- --langs "$(LANGS)"
+
+build: $(LANGS:%=build-%) ## Build every face: wheel, addon, jar, Go archive, C library
+
+build-rust:
+	$(CARGO) build --locked --release -p nexthop -p nexthop-lab
+build-c:
+	@scripts/with c $(CARGO) build --locked --release -p nexthop-ffi
+build-python:
+	@scripts/with python python/build.sh
+build-node:
+	@scripts/with node node/build.sh
+build-java:
+	@scripts/with java java/build.sh
+build-go:
+	@scripts/with go go/build.sh
+
+test: test-generated test-rust test-c test-python test-node test-java test-go test-conformance ## Run every test of every face
+	@echo "make test: everything passed"
+
+test-generated:
+	ffi/generate-header.sh --check
+test-rust:
+	$(CARGO) test --locked $(RUST_CRATES)
+test-c: build-c
+	@scripts/with c ffi/run-tests.sh
+test-python: build-python
+	@scripts/with python python/test.sh
+test-node: build-node
+	@scripts/with node node/test.sh
+test-java: build-java
+	@scripts/with java java/test.sh
+test-go: build-go
+	@scripts/with go go/test.sh
+test-conformance: build-rust build-c build-python build-node build-java build-go
+	$(CARGO) run --locked --quiet --release -p nexthop-conformance -- --not-pending $(VECTORS)
+
+conformance: build-rust build-c build-python build-node build-java build-go ## Replay the vectors through every face, pending ones too (VECTORS="dir dir")
+	$(CARGO) run --locked --quiet --release -p nexthop-conformance -- $(VECTORS)
+
+bench: build ## Measure every face against its limits, in one run
+	benches/run.sh $(LANGS)
+
+lint: ## Formatting, lints, file sizes, dependency rules
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	scripts/lint-files
+
+generate: ## Write the generated files anew: include/nexthop.h
+	ffi/generate-header.sh
+
+clean: ## Remove what was built
+	$(CARGO) clean
+	rm -rf python/.venv node/node_modules node/nexthop.node java/target go/internal/native/libnexthop.a

@@ -1,0 +1,5 @@
+//go:build race
+
+package nexthop
+
+const raceEnabled = true
