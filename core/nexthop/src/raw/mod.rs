@@ -250,7 +250,7 @@ pub fn advance(engine: u64, ns: u64) -> Result<(), Error> {
     with_engine(engine, |engine| {
         if !engine.clock.advance(ns) {
             return Err(Error::misuse(
-                Misuse::Invalid,
+                Misuse::State,
                 "only a manual clock can be moved; make the engine with clock 2 (manual)",
             ));
         }
