@@ -15,3 +15,5 @@ if [ "$profile" = release ] && command -v strip >/dev/null; then
   strip --strip-debug "$target/$profile/libnexthop.a"
 fi
 cp include/nexthop.h "$target/$profile/libnexthop.a" go/internal/native/
+# Go does not watch what its linker reads; it does watch headers beside its sources.
+printf '/* %s */\n' "$(cksum go/internal/native/nexthop.h go/internal/native/libnexthop.a | tr '\n' ' ')" >go/stamp.h
