@@ -23,7 +23,7 @@ mod waiting;
 pub use error::{Error, last_error, set_last_error};
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use hot::{
-    NO_SUCH_TARGET, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with,
+    NO_SUCH_TARGET, Words, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with,
     finish, headers, note, pick, poll_ready,
 };
 pub use local::{Local, with_local};
