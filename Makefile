@@ -19,9 +19,9 @@ demo: $(LANGS:%=build-%) ## Run the experiment on real HTTP traffic in every lan
 build: $(LANGS:%=build-%) ## Build every face: wheel, addon, jar, Go archive, C library
 
 build-rust:
-	$(CARGO) build --locked --release -p nexthop -p nexthop-lab
+	$(CARGO) build --locked --release -p nexthop -p nexthop-lab -p nexthop-rust-examples
 build-c:
-	@scripts/with c $(CARGO) build --locked --release -p nexthop-ffi
+	@scripts/with c examples/c/build.sh
 build-python:
 	@scripts/with python python/build.sh
 build-node:
