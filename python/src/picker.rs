@@ -13,7 +13,8 @@ pub(crate) struct Picker {
     engine: Py<Engine>,
     id: u64,
     target: u32,
-    /// The open attempt, 0 when there is none.
+    /// The open attempt, 0 when there is none. Plain loads and stores: a picker is one caller's, and exchanges
+    /// would cost as much as a call.
     attempt: AtomicU64,
 }
 
@@ -49,10 +50,7 @@ impl Picker {
         self.engine.get().heed(py, decision.bits);
         Ok(match decision.kind {
             kind::GO => {
-                if self.attempt.compare_exchange(0, decision.attempt, Relaxed, Relaxed).is_err() {
-                    raw::with_local(|local| raw::cancel(local, decision.attempt, NOW));
-                    return Err(Self::busy(py));
-                }
+                self.attempt.store(decision.attempt, Relaxed);
                 decision.host as i32
             }
             kind::WAIT => {
@@ -67,10 +65,11 @@ impl Picker {
     /// Reports the open attempt; the verdict's action: 1 forward, 2 retry, 3 discard.
     #[pyo3(signature = (status=0, /))]
     fn complete(&self, py: Python<'_>, status: u32) -> PyResult<u8> {
-        let attempt = self.attempt.swap(0, Relaxed);
+        let attempt = self.attempt.load(Relaxed);
         if attempt == 0 {
             return Err(Self::idle(py));
         }
+        self.attempt.store(0, Relaxed);
         let verdict = raw::with_local(|local| raw::complete_status(local, attempt, status, NOW));
         self.engine.get().heed(py, verdict.bits.into());
         if verdict.code != 0 {
