@@ -3,7 +3,7 @@
 use crate::consts::nexthop_status;
 use crate::consts::{NEXTHOP_EMPTY, NEXTHOP_INVALID, NEXTHOP_OK, NEXTHOP_PANIC, NEXTHOP_SHORT};
 use crate::types::nexthop_verdict;
-use nexthop::raw::{self, Misuse, Verdict, Words};
+use nexthop::raw::{self, Misuse, Packed, Verdict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a call did nothing; the thread's sentence is set.
@@ -68,7 +68,7 @@ impl Answer for nexthop_status {
     }
 }
 
-impl Answer for Words {
+impl Answer for Packed {
     fn fault(fault: Fault) -> Self {
         Verdict { code: i8::try_from(fault.0).unwrap_or(i8::MIN), ..Verdict::default() }.into()
     }
@@ -76,10 +76,10 @@ impl Answer for Words {
 
 /// [`guard`] for functions that return a verdict.
 #[inline(always)]
-pub(crate) fn verdict(body: impl FnOnce() -> Result<Words, Fault>) -> nexthop_verdict {
-    let Words(words) = guard(body);
+pub(crate) fn verdict(body: impl FnOnce() -> Result<Packed, Fault>) -> nexthop_verdict {
+    let Packed(a, b) = guard(body);
     // SAFETY: same layout, asserted in `hot`.
-    unsafe { std::mem::transmute::<[u64; 2], nexthop_verdict>(words) }
+    unsafe { std::mem::transmute::<[u64; 2], nexthop_verdict>([a, b]) }
 }
 
 /// Runs the body of a function of the header.

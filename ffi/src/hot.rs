@@ -8,7 +8,7 @@ use crate::types::{
     nexthop_attempt, nexthop_decision, nexthop_engine, nexthop_head, nexthop_outcome, nexthop_ready,
     nexthop_request, nexthop_str, nexthop_verdict,
 };
-use nexthop::raw::{self, Decision, Head, Local, Misuse, Outcome, Ready, Verdict, Words};
+use nexthop::raw::{self, Decision, Head, Local, Misuse, Outcome, Packed, Ready, Verdict};
 use std::mem::offset_of;
 
 /// A stateless attempt: one request of exactly one attempt with this number (from 1; retry predicates act from 2 on,
@@ -304,7 +304,7 @@ unsafe fn head<'a>(given: &nexthop_head) -> Result<Head<'a>, Fault> {
 }
 
 #[inline]
-fn told(found: Verdict) -> Words {
+fn told(found: Verdict) -> Packed {
     if found.code != 0 {
         explain(found.code);
     }

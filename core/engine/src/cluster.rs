@@ -5,7 +5,7 @@ use crate::breaker::{Ledger, Queues};
 use crate::hosts::{HostArena, HostEntry};
 use crate::outlier::Detector;
 use crate::sets::HostSet;
-use crate::spec::{ClusterSpec, ConnectionStyle, Protocol};
+use crate::spec::{ClusterSpec, ConnectionStyle, PolicySpec, Protocol};
 use crate::stats::ClusterCounters;
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -87,6 +87,8 @@ pub(crate) struct ClusterView {
     pub(crate) streams: u64,
     /// Connections are up only when the caller says so.
     pub(crate) strict: bool,
+    /// The policy bounds each host's load.
+    pub(crate) bounded: bool,
 }
 
 impl ClusterView {
@@ -94,6 +96,13 @@ impl ClusterView {
         match spec.protocol {
             Protocol::Http1 => 1,
             Protocol::Http2 => u64::from(spec.max_concurrent_streams.max(1)),
+        }
+    }
+
+    pub(crate) fn bounds(spec: &ClusterSpec) -> bool {
+        match &spec.policy {
+            PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => hashing.balance_factor > 0,
+            _ => false,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::cluster::Counters;
 use crate::events::Events;
 use crate::hosts::{HostArena, HostInfo};
 use crate::maintain::Maintenance;
-use crate::outcome::{Decision, Head, Misuse, Outcome, Ready, Verdict, failure};
+use crate::outcome::{Decision, Head, Misuse, Outcome, Packed, Ready, failure};
 use crate::outlier::{self, Effects};
 use crate::policies::{Policies, WantSets};
 use crate::random::{Draws, Source, Xoshiro256};
@@ -120,12 +120,15 @@ impl ReadyList {
     }
 
     /// Takes one request out of the middle.
-    fn remove(&self, request: u64) -> bool {
+    pub(crate) fn remove(&self, request: u64) {
+        if !self.any() {
+            return;
+        }
         let mut list = self.list.lock();
-        let Some(at) = list.iter().position(|id| *id == request) else { return false };
-        list.remove(at);
-        self.length.store(list.len() as u32, Relaxed);
-        true
+        if let Some(at) = list.iter().position(|id| *id == request) {
+            list.remove(at);
+            self.length.store(list.len() as u32, Relaxed);
+        }
     }
 
     fn clear(&self) {
@@ -277,7 +280,7 @@ impl Core {
         outcome: &Outcome<'_>,
         kind: Report,
         now: Time,
-    ) -> Verdict {
+    ) -> Packed {
         if kind == Report::Fail && outcome.failure == failure::NONE {
             return Misuse::Invalid.into();
         }
@@ -285,17 +288,17 @@ impl Core {
     }
 
     /// The stream of an answered attempt is over.
-    pub fn end(&self, worker: &mut Worker, attempt: u64, outcome: &Outcome<'_>, now: Time) -> Verdict {
+    pub fn end(&self, worker: &mut Worker, attempt: u64, outcome: &Outcome<'_>, now: Time) -> Packed {
         self.enter(worker, now).end(attempt, outcome)
     }
 
     /// Drops an attempt.
-    pub fn cancel(&self, worker: &mut Worker, attempt: u64, now: Time) -> Verdict {
+    pub fn cancel(&self, worker: &mut Worker, attempt: u64, now: Time) -> Packed {
         self.enter(worker, now).cancel(attempt)
     }
 
     /// Ends a request from outside.
-    pub fn finish(&self, worker: &mut Worker, request: u64, why: u32, now: Time) -> Verdict {
+    pub fn finish(&self, worker: &mut Worker, request: u64, why: u32, now: Time) -> Packed {
         self.enter(worker, now).finish(request, why)
     }
 

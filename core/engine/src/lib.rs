@@ -36,4 +36,4 @@ pub mod worker;
 
 pub use clock::{Clock, Time};
 pub use inspect::{HostState, RequestInfo, Stat, refusal_body, refusal_details};
-pub use outcome::{Decision, Head, LocalReply, Misuse, Outcome, Ready, Verdict};
+pub use outcome::{Decision, Head, LocalReply, Misuse, Outcome, Packed, Ready, Verdict};

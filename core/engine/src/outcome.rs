@@ -369,6 +369,68 @@ impl From<Misuse> for Verdict {
     }
 }
 
+/// A verdict in two machine words, laid out as [`Verdict`] is on a little-endian machine. Inside the engine it
+/// travels like this: put together field by field in memory, each copy would wait for the narrower stores before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed(pub u64, pub u64);
+
+impl Packed {
+    #[inline]
+    pub(crate) const fn new(action: u8, reason: u8, bits: u8, flags: u32, status: u16, after_ms: u32) -> Self {
+        Self(
+            (action as u64) << 8 | (reason as u64) << 16 | (bits as u64) << 24 | (flags as u64) << 32,
+            status as u64 | (after_ms as u64) << 32,
+        )
+    }
+
+    /// Nothing happened, and that is fine.
+    pub const NOTHING: Self = Self(0, 0);
+
+    /// The low three of [`bits`].
+    #[inline]
+    pub const fn bits(self) -> u16 {
+        (self.0 >> 24) as u16 & 0xff
+    }
+}
+
+impl From<Misuse> for Packed {
+    #[inline]
+    fn from(misuse: Misuse) -> Self {
+        Self(u64::from((misuse as i8).cast_unsigned()), 0)
+    }
+}
+
+impl From<Verdict> for Packed {
+    #[inline]
+    fn from(verdict: Verdict) -> Self {
+        let Self(a, b) = Self::new(
+            verdict.action,
+            verdict.reason,
+            verdict.bits,
+            verdict.flags,
+            verdict.status,
+            verdict.after_ms,
+        );
+        Self(a | u64::from(verdict.code.cast_unsigned()), b | u64::from(verdict.reserved) << 16)
+    }
+}
+
+impl From<Packed> for Verdict {
+    #[inline]
+    fn from(Packed(a, b): Packed) -> Self {
+        Self {
+            code: (a as u8).cast_signed(),
+            action: (a >> 8) as u8,
+            reason: (a >> 16) as u8,
+            bits: (a >> 24) as u8,
+            flags: (a >> 32) as u32,
+            status: b as u16,
+            reserved: (b >> 16) as u16,
+            after_ms: (b >> 32) as u32,
+        }
+    }
+}
+
 /// Facts about an attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {

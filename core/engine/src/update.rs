@@ -451,6 +451,7 @@ impl Core {
             version,
             streams: ClusterView::streams_of(&spec),
             strict: spec.connections == Some(crate::spec::ConnectionStyle::Strict),
+            bounded: ClusterView::bounds(&spec),
             spec,
             composite,
             sets,

@@ -230,7 +230,12 @@ impl<'a> Walk<'a> {
             self.select(policies, slot, request, st, out);
             return;
         };
-        match slot.grant.get() {
+        let place = slot.grant.get();
+        if place != Place::Waiting {
+            // Whoever asks by itself need not be told any more.
+            self.core.ready.remove(request);
+        }
+        match place {
             Place::Waiting => {
                 self.wait(request, st, wait::QUEUE, st.deadline.min(self.now.plus(ASK_BACK)), out);
             }
@@ -264,6 +269,7 @@ impl<'a> Walk<'a> {
         let waiters = Waiters { slab: &core.slab, ready: &core.ready };
         let ask = self.ask(attempt.cluster, attempt.slot, st.routing);
         let waiting = leave(&ask, request, &slot.grant);
+        core.ready.remove(request);
         if !waiting && slot.grant.get() == Place::Granted {
             release(&ask, false, &waiters);
         }
@@ -385,15 +391,16 @@ impl<'a> Walk<'a> {
         let mine = &mut self.clusters[cluster as usize];
         let Some(scheduler) = &mut mine.scheduler else { return Err(resource::SUB_CLUSTER_MISSING) };
         let own = want.own_hashes.iter().find(|(of, _)| *of == cluster);
-        let ledgers = &mine.shared.ledgers;
-        let active = |p: usize| ledgers[p].requests.load(Relaxed);
+        // Only a bounded load asks; the count is the busiest word of the cluster.
+        let active = |p: usize| mine.shared.ledgers[p].requests.load(Relaxed);
+        let cluster_active = if view.bounded { active(0).saturating_add(active(1)) } else { 0 };
         let mut selection = Selection {
             hash: own.map_or(want.hash, |(_, hash)| *hash),
             random: self.random,
             now: self.now,
             candidates: want.candidates,
             reject: want.reject,
-            cluster_active: active(0).saturating_add(active(1)),
+            cluster_active,
             counters: &mine.counters,
             priority: 0,
             panic: false,

@@ -8,7 +8,7 @@ use crate::headers::HeaderView;
 use crate::hosts::flag;
 use crate::ids::{Id, request_of};
 use crate::outcome::{
-    Misuse, Outcome, Verdict, action, bits, failure, finish, flags, note, outcome_bits, reason,
+    Misuse, Outcome, Packed, action, bits, failure, finish, flags, note, outcome_bits, reason,
 };
 use crate::outlier::{Watch, book};
 use crate::request::slab::Slot;
@@ -71,24 +71,24 @@ impl Walk<'_> {
     }
 
     /// `end` of an answered attempt, or its body broke.
-    pub(crate) fn end(&mut self, attempt: u64, outcome: &Outcome<'_>) -> Verdict {
+    pub(crate) fn end(&mut self, attempt: u64, outcome: &Outcome<'_>) -> Packed {
         let id = Id::unpack(attempt);
         let slot = match Walk::find(self.core, id) {
             Ok(slot) if id.attempt != 0 => slot,
             Ok(_) | Err(Misuse::Invalid) => return Misuse::Invalid.into(),
-            Err(_) => return Verdict::default(),
+            Err(_) => return Packed::NOTHING,
         };
         let mut state = slot.state.lock();
         let st = &mut *state;
         if st.generation != id.generation || !st.phase.is_live() {
-            return Verdict::default();
+            return Packed::NOTHING;
         }
-        let Some(at) = st.attempt(id.attempt) else { return Verdict::default() };
+        let Some(at) = st.attempt(id.attempt) else { return Packed::NOTHING };
         self.now = st.at(self.now);
         if !st.attempts[at].answered {
             return Misuse::State.into();
         }
-        self.stream_over(slot, request_of(attempt), st, at, outcome).unwrap_or_else(Verdict::from)
+        self.stream_over(slot, request_of(attempt), st, at, outcome).unwrap_or_else(Packed::from)
     }
 
     /// The stream after the headers is over, cleanly or not.
@@ -99,7 +99,7 @@ impl Walk<'_> {
         st: &mut State,
         at: usize,
         outcome: &Outcome<'_>,
-    ) -> Result<Verdict, Misuse> {
+    ) -> Result<Packed, Misuse> {
         let attempt = st.attempts[at];
         let made = self.made(st).ok_or(Misuse::Ended)?;
         let names = self.names(&made, st, outcome, attempt.good)?;
@@ -156,15 +156,15 @@ impl Walk<'_> {
     }
 
     /// `cancel`: no report to the detector, no retry; the request ends unless others are in flight.
-    pub(crate) fn cancel(&mut self, attempt: u64) -> Verdict {
+    pub(crate) fn cancel(&mut self, attempt: u64) -> Packed {
         let id = Id::unpack(attempt);
-        let Ok(slot) = Walk::find(self.core, id) else { return Verdict::default() };
+        let Ok(slot) = Walk::find(self.core, id) else { return Packed::NOTHING };
         let mut state = slot.state.lock();
         let st = &mut *state;
         if st.generation != id.generation || !st.phase.is_live() {
-            return Verdict::default();
+            return Packed::NOTHING;
         }
-        let Some(at) = st.attempt(id.attempt) else { return Verdict::default() };
+        let Some(at) = st.attempt(id.attempt) else { return Packed::NOTHING };
         self.now = st.at(self.now);
         self.cut(slot, request_of(attempt), st, at);
         if st.attempts.is_empty() {
@@ -179,19 +179,19 @@ impl Walk<'_> {
     }
 
     /// `finish`: everything the request holds is given back, whatever its state.
-    pub(crate) fn finish(&mut self, request: u64, why: u32) -> Verdict {
+    pub(crate) fn finish(&mut self, request: u64, why: u32) -> Packed {
         let id = Id::unpack(request);
-        let Ok(slot) = Walk::find(self.core, id) else { return Verdict::default() };
+        let Ok(slot) = Walk::find(self.core, id) else { return Packed::NOTHING };
         let mut state = slot.state.lock();
         let st = &mut *state;
         if st.generation != id.generation || !st.phase.is_live() {
-            return Verdict::default();
+            return Packed::NOTHING;
         }
         self.now = st.at(self.now);
         self.finish_locked(slot, request_of(request), st, why)
     }
 
-    pub(crate) fn finish_locked(&mut self, slot: &Slot, request: u64, st: &mut State, why: u32) -> Verdict {
+    pub(crate) fn finish_locked(&mut self, slot: &Slot, request: u64, st: &mut State, why: u32) -> Packed {
         let timed_out = why == finish::GLOBAL_TIMEOUT && st.phase != Phase::Streaming;
         while !st.attempts.is_empty() {
             if timed_out {

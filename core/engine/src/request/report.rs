@@ -7,7 +7,7 @@ use crate::clock::{MILLI, Time};
 use crate::headers::HeaderView;
 use crate::hosts::flag;
 use crate::ids::{Id, request_of};
-use crate::outcome::{Misuse, Outcome, Verdict, action, failure, flags, outcome_bits, reason};
+use crate::outcome::{Misuse, Outcome, Packed, action, failure, flags, outcome_bits, reason};
 use crate::outlier::{Watch, book};
 use crate::random::Random;
 use crate::request::slab::Slot;
@@ -40,7 +40,7 @@ enum Decided {
 impl<'a> Walk<'a> {
     /// `headers`, `complete`, `fail`.
     #[inline]
-    pub(crate) fn report(&mut self, attempt: u64, outcome: &Outcome<'_>, kind: Report) -> Verdict {
+    pub(crate) fn report(&mut self, attempt: u64, outcome: &Outcome<'_>, kind: Report) -> Packed {
         match self.report_checked(attempt, outcome, kind) {
             Ok(verdict) => verdict,
             Err(misuse) => misuse.into(),
@@ -53,7 +53,7 @@ impl<'a> Walk<'a> {
         attempt: u64,
         outcome: &Outcome<'_>,
         kind: Report,
-    ) -> Result<Verdict, Misuse> {
+    ) -> Result<Packed, Misuse> {
         let id = Id::unpack(attempt);
         let slot = Walk::find(self.core, id)?;
         check(id, outcome)?;
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
         at: usize,
         outcome: &Outcome<'_>,
         whole: bool,
-    ) -> Result<Verdict, Misuse> {
+    ) -> Result<Packed, Misuse> {
         let status = if outcome.status == 0 { 200 } else { outcome.status };
         if (100..200).contains(&status) && status != 101 {
             // From here on the client has seen something: no retry of any kind.
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
         st: &mut State,
         at: usize,
         outcome: &Outcome<'_>,
-    ) -> Verdict {
+    ) -> Packed {
         let kind = self.which_timeout(st, outcome.failure);
         let connect = matches!(
             kind,
@@ -362,7 +362,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A retry is decided. A stateless attempt only says so.
-    fn schedule(&mut self, request: u64, st: &mut State, status: u16, after_ms: u64, why: u8) -> Verdict {
+    fn schedule(&mut self, request: u64, st: &mut State, status: u16, after_ms: u64, why: u8) -> Packed {
         st.immediate = why == reason::IMMEDIATE;
         st.retry_at = self.now.plus(after_ms.saturating_mul(MILLI));
         st.phase = Phase::BackOff;
@@ -373,17 +373,9 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    pub(crate) fn verdict(&self, st: &State, act: u8, why: u8, status: u16, after_ms: u64) -> Verdict {
-        Verdict {
-            code: 0,
-            action: act,
-            reason: why,
-            bits: (self.signals() & 7) as u8,
-            flags: st.flags,
-            status,
-            reserved: 0,
-            after_ms: u32::try_from(after_ms).unwrap_or(u32::MAX),
-        }
+    pub(crate) fn verdict(&self, st: &State, act: u8, why: u8, status: u16, after_ms: u64) -> Packed {
+        let after_ms = u32::try_from(after_ms).unwrap_or(u32::MAX);
+        Packed::new(act, why, (self.signals() & 7) as u8, st.flags, status, after_ms)
     }
 }
 

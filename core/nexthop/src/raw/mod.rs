@@ -23,7 +23,7 @@ mod waiting;
 pub use error::{Error, last_error, set_last_error};
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use hot::{
-    NO_SUCH_TARGET, Words, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with,
+    NO_SUCH_TARGET, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with,
     finish, headers, note, pick, poll_ready,
 };
 pub use local::{Local, with_local};
@@ -34,7 +34,7 @@ pub use waiting::wait_for;
 
 pub use nexthop_engine::hosts::HostInfo;
 pub use nexthop_engine::outcome::{
-    Decision, Head, LocalReply, Misuse, NEVER, Outcome, Ready, Verdict, action, bits, failure, finish, flags,
+    Decision, Head, LocalReply, Misuse, NEVER, Outcome, Packed, Ready, Verdict, action, bits, failure, finish, flags,
     head_bits, kind, note, outcome_bits, reason, refusal, resource, wait,
 };
 pub use nexthop_engine::{RequestInfo, Stat};
