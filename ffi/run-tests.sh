@@ -65,6 +65,9 @@ for example in script retry event_loop; do
 done
 # shellcheck disable=SC2086
 compile "$out/retry_cpp" examples/cpp/retry.cpp $shared
+# Needs the lab to run; here it only has to compile.
+# shellcheck disable=SC2086
+compile "$out/experiment" examples/c/experiment.c $shared
 says script 'attempt 1: 10.0.2.1:80
 attempt 2: 10.0.3.1:80
 attempt 3: 503 no_healthy_upstream'

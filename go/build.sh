@@ -10,4 +10,11 @@ case " $* " in
 *" --release "*) profile=release ;;
 *) profile=debug ;;
 esac
+# What debuggers read is most of the archive.
+if [ "$profile" = release ] && command -v strip >/dev/null; then
+  strip --strip-debug "$target/$profile/libnexthop.a"
+fi
 cp include/nexthop.h "$target/$profile/libnexthop.a" go/internal/native/
+# Go does not watch what its linker reads: a source that changes with it makes it link, and test, again.
+printf 'package nexthop\n\n// nativeStamp is that of the archive and the header.\nvar nativeStamp = "%s"\n' \
+  "$(cksum go/internal/native/nexthop.h go/internal/native/libnexthop.a | cut -d ' ' -f 1 | tr '\n' '-')" >go/stamp.go

@@ -7,6 +7,7 @@
  *  - Thread-safe; handles may be used from any thread, by several threads at once. Two reports of one attempt:
  *    exactly one wins, the other gets NEXTHOP_ENDED. None calls back, none but nexthop_wait blocks.
  *  - Handles are numbers. A stale, doubly used or made-up one is an error code, never undefined behaviour.
+ *  - A pointer must be valid for what its length or struct_size says, and NULL only where that is told.
  *  - Text is pointer and length, UTF-8, without NUL. {NULL, 0} is absent, {NULL, n} is NEXTHOP_INVALID.
  *  - Time is nanoseconds of a monotonic clock. `now` is of the caller's choice, or NEXTHOP_NOW for the engine's.
  *  - `struct_size` of every struct that has one must be set to sizeof before the call, for results too. A smaller

@@ -47,7 +47,8 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("REQUESTS: %w", err)
 	}
-	mesh, err := nexthop.FromFile(cmp.Or(os.Getenv("CONFIG"), "../envoy.yaml"))
+	// One worker: one sequence of decisions whichever thread the goroutine runs on, as with Envoy's --concurrency 1.
+	mesh, err := nexthop.New(nexthop.Options{Workers: 1}, nexthop.Document{Path: cmp.Or(os.Getenv("CONFIG"), "../envoy.yaml")})
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,17 @@
 //! Questions that are answered with text.
 
 use crate::cold::{optional, store};
-use crate::consts::{NEXTHOP_HOST_SECURE, nexthop_status};
+use crate::consts::nexthop_status;
 use crate::fault::{Fault, status};
+use crate::given::NEXTHOP_HOST_SECURE;
 use crate::sized::Out;
 use crate::text::Buffer;
 use crate::types::{
     nexthop_engine, nexthop_host_info, nexthop_local_reply, nexthop_request, nexthop_request_facts,
     nexthop_str,
 };
-use nexthop::raw;
 use nexthop::engine::sync::{Mutex, MutexGuard};
+use nexthop::raw;
 use std::cell::RefCell;
 use std::ffi::c_char;
 
@@ -35,8 +36,10 @@ pub unsafe extern "C" fn nexthop_text(
     })
 }
 
+type Parked = Vec<(u64, String)>;
+
 /// Events taken from an engine for a buffer that was too small: (engine, line). The next call gets them.
-static PARKED: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
+static PARKED: Mutex<Parked> = Mutex::new(Vec::new());
 
 /// The next event, oldest first, as one line of JSON. Errors: NEXTHOP_EMPTY (none), NEXTHOP_SHORT (it is kept).
 #[unsafe(no_mangle)]
@@ -69,7 +72,7 @@ pub unsafe extern "C" fn nexthop_poll_event(
 
 thread_local! {
     /// Held by the thread that forks, from before until after.
-    static HELD: RefCell<Option<MutexGuard<'static, Vec<(u64, String)>>>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<MutexGuard<'static, Parked>>> = const { RefCell::new(None) };
 }
 
 /// Before `fork`.

@@ -1,8 +1,9 @@
 //! Engines, documents, hosts, time.
 
-use crate::consts::{NEXTHOP_DIALECT_AUTO, NEXTHOP_DIALECT_ENVOY, NEXTHOP_DIALECT_NEXTHOP, nexthop_status};
+use crate::consts::nexthop_status;
 use crate::fault::{Fault, or, status};
 use crate::fork;
+use crate::given::{NEXTHOP_DIALECT_AUTO, NEXTHOP_DIALECT_ENVOY, NEXTHOP_DIALECT_NEXTHOP};
 use crate::sized::{self, Out};
 use crate::types::{
     nexthop_document, nexthop_engine, nexthop_engine_facts, nexthop_host_op, nexthop_options, nexthop_str,

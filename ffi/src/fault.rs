@@ -3,7 +3,7 @@
 use crate::consts::nexthop_status;
 use crate::consts::{NEXTHOP_EMPTY, NEXTHOP_INVALID, NEXTHOP_OK, NEXTHOP_PANIC, NEXTHOP_SHORT};
 use crate::types::nexthop_verdict;
-use nexthop::raw::{self, Misuse};
+use nexthop::raw::{self, Misuse, Verdict, Words};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a call did nothing; the thread's sentence is set.
@@ -50,14 +50,8 @@ impl From<Misuse> for Fault {
 /// Tells why a verdict says nothing.
 #[cold]
 pub(crate) fn explain(code: i8) {
-    let misuse = [
-        Misuse::Invalid,
-        Misuse::Ended,
-        Misuse::State,
-        Misuse::Closed,
-        Misuse::NotFound,
-        Misuse::Limit,
-    ];
+    let misuse =
+        [Misuse::Invalid, Misuse::Ended, Misuse::State, Misuse::Closed, Misuse::NotFound, Misuse::Limit];
     let misuse = misuse.into_iter().find(|misuse| *misuse as i8 == code).unwrap_or(Misuse::Panic);
     raw::set_last_error(raw::sentence(misuse));
 }
@@ -74,11 +68,18 @@ impl Answer for nexthop_status {
     }
 }
 
-impl Answer for nexthop_verdict {
+impl Answer for Words {
     fn fault(fault: Fault) -> Self {
-        let code = i8::try_from(fault.0).unwrap_or(i8::MIN);
-        Self { code, action: 0, reason: 0, bits: 0, flags: 0, status: 0, reserved: 0, after_ms: 0 }
+        Verdict { code: i8::try_from(fault.0).unwrap_or(i8::MIN), ..Verdict::default() }.into()
     }
+}
+
+/// [`guard`] for functions that return a verdict.
+#[inline(always)]
+pub(crate) fn verdict(body: impl FnOnce() -> Result<Words, Fault>) -> nexthop_verdict {
+    let Words(words) = guard(body);
+    // SAFETY: same layout, asserted in `hot`.
+    unsafe { std::mem::transmute::<[u64; 2], nexthop_verdict>(words) }
 }
 
 /// Runs the body of a function of the header.
@@ -132,7 +133,7 @@ mod tests {
             }
         }
         let fused = status(|| std::panic::panic_any(Bomb));
-        let verdict: nexthop_verdict = guard(|| panic!("once"));
+        let verdict = verdict(|| panic!("once"));
         let word = or(7_u64, || panic!("thrice"));
         let _ = std::panic::take_hook();
         assert_eq!(fused, NEXTHOP_PANIC);

@@ -2,13 +2,13 @@
 
 use crate::cold::{optional, place, store};
 use crate::consts::nexthop_status;
-use crate::fault::{Fault, explain, guard, status};
+use crate::fault::{Fault, explain, status, verdict};
 use crate::sized::{self, Out};
 use crate::types::{
     nexthop_attempt, nexthop_decision, nexthop_engine, nexthop_head, nexthop_outcome, nexthop_ready,
     nexthop_request, nexthop_str, nexthop_verdict,
 };
-use nexthop::raw::{self, Decision, Head, Local, Misuse, Outcome, Ready, Verdict};
+use nexthop::raw::{self, Decision, Head, Local, Misuse, Outcome, Ready, Verdict, Words};
 use std::mem::offset_of;
 
 /// A stateless attempt: one request of exactly one attempt with this number (from 1; retry predicates act from 2 on,
@@ -97,7 +97,7 @@ pub extern "C" fn nexthop_complete_status(
     status: u32,
     now: u64,
 ) -> nexthop_verdict {
-    guard(|| Ok(verdict(raw::with_local(|local| raw::complete_status(local, attempt.id, status, now)))))
+    verdict(|| Ok(told(raw::with_local(|local| raw::complete_status(local, attempt.id, status, now)))))
 }
 
 /// nexthop_complete, and when a retry is due at once, the next choice in the same call. Else `next->kind` is 0.
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn nexthop_complete_next(
     now: u64,
     next: *mut nexthop_decision,
 ) -> nexthop_verdict {
-    guard(|| {
+    verdict(|| {
         let mut spare = None;
         // SAFETY: the caller's promise about its structs.
         let (given, next) = unsafe { (sized::read(outcome, &mut spare)?, Out::new(next)?) };
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn nexthop_complete_next(
                 Ok(())
             })?;
         }
-        Ok(verdict(found))
+        Ok(told(found))
     })
 }
 
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn nexthop_complete_next(
 /// Verdict codes: as nexthop_headers; NEXTHOP_INVALID for unknown failures.
 #[unsafe(no_mangle)]
 pub extern "C" fn nexthop_fail(attempt: nexthop_attempt, failure: u32, now: u64) -> nexthop_verdict {
-    guard(|| Ok(verdict(raw::with_local(|local| raw::fail(local, attempt.id, failure, now)))))
+    verdict(|| Ok(told(raw::with_local(|local| raw::fail(local, attempt.id, failure, now)))))
 }
 
 /// The response of an attempt is over. `outcome` (trailers, gRPC status, bytes) may be NULL: a clean end. Nothing
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn nexthop_end(
     now: u64,
 ) -> nexthop_verdict {
     if outcome.is_null() {
-        return guard(|| Ok(verdict(raw::with_local(|local| raw::end(local, attempt.id, None, now)))));
+        return verdict(|| Ok(told(raw::with_local(|local| raw::end(local, attempt.id, None, now)))));
     }
     // SAFETY: the caller's promise about its struct.
     unsafe { report(outcome, |local, outcome| raw::end(local, attempt.id, Some(outcome), now)) }
@@ -153,13 +153,13 @@ pub unsafe extern "C" fn nexthop_end(
 /// Drops an attempt: no outlier report, no retry. Nothing happens when it has ended.
 #[unsafe(no_mangle)]
 pub extern "C" fn nexthop_cancel(attempt: nexthop_attempt, now: u64) -> nexthop_verdict {
-    guard(|| Ok(verdict(raw::with_local(|local| raw::cancel(local, attempt.id, now)))))
+    verdict(|| Ok(told(raw::with_local(|local| raw::cancel(local, attempt.id, now)))))
 }
 
 /// Ends a request from any state, see NEXTHOP_FINISH_...; its attempts are cancelled. Nothing happens when it is done.
 #[unsafe(no_mangle)]
 pub extern "C" fn nexthop_finish(request: nexthop_request, reason: u32, now: u64) -> nexthop_verdict {
-    guard(|| Ok(verdict(raw::with_local(|local| raw::finish(local, request.id, reason, now)))))
+    verdict(|| Ok(told(raw::with_local(|local| raw::finish(local, request.id, reason, now)))))
 }
 
 /// A fact about a request or attempt (its id), see NEXTHOP_NOTE_.... `*bits` (may be NULL) gets NEXTHOP_WAKE,
@@ -248,11 +248,11 @@ unsafe fn report(
     outcome: *const nexthop_outcome,
     call: impl FnOnce(&mut Local, &Outcome<'_>) -> Verdict,
 ) -> nexthop_verdict {
-    guard(|| {
+    verdict(|| {
         let mut spare = None;
         // SAFETY: handed on.
         let outcome = unsafe { self::outcome(sized::read(outcome, &mut spare)?)? };
-        Ok(verdict(raw::with_local(|local| call(local, &outcome))))
+        Ok(told(raw::with_local(|local| call(local, &outcome))))
     })
 }
 
@@ -304,12 +304,11 @@ unsafe fn head<'a>(given: &nexthop_head) -> Result<Head<'a>, Fault> {
 }
 
 #[inline]
-fn verdict(found: Verdict) -> nexthop_verdict {
+fn told(found: Verdict) -> Words {
     if found.code != 0 {
         explain(found.code);
     }
-    // SAFETY: same layout, see the assertions below.
-    unsafe { std::mem::transmute(found) }
+    found.into()
 }
 
 /// Holds two structs of one layout against each other.

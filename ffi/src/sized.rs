@@ -89,9 +89,9 @@ unsafe fn size_of_claim<T: Sized32>(ptr: *const T) -> Result<usize, Fault> {
 /// Reads a struct of any version: in place when all fields are there.
 ///
 /// # Safety
-/// A non-null pointer must point to as many readable bytes as its size field says, unchanged while `'a` lasts.
+/// A non-null pointer must point to as many readable bytes as its size field says, unchanged while the result lasts.
 #[inline]
-pub(crate) unsafe fn read<'a, T: Sized32>(ptr: *const T, spare: &'a mut Option<T>) -> Result<&'a T, Fault> {
+pub(crate) unsafe fn read<T: Sized32>(ptr: *const T, spare: &mut Option<T>) -> Result<&T, Fault> {
     // SAFETY: handed on.
     let size = unsafe { size_of_claim(ptr)? };
     if size == size_of::<T>() {
@@ -103,11 +103,7 @@ pub(crate) unsafe fn read<'a, T: Sized32>(ptr: *const T, spare: &'a mut Option<T
 }
 
 #[cold]
-unsafe fn read_other<'a, T: Sized32>(
-    ptr: *const T,
-    size: usize,
-    spare: &'a mut Option<T>,
-) -> Result<&'a T, Fault> {
+unsafe fn read_other<T: Sized32>(ptr: *const T, size: usize, spare: &mut Option<T>) -> Result<&T, Fault> {
     // SAFETY: the caller's promise: `size` bytes are readable.
     let given = unsafe { std::slice::from_raw_parts(ptr.cast::<u8>(), size) };
     if let Some(tail) = given.get(size_of::<T>()..)

@@ -55,7 +55,8 @@ impl Owned {
 
 fn nanoseconds(env: sys::napi_env, value: sys::napi_value) -> Result<u64, Thrown> {
     // Saturates; what is negative or no number has been refused before.
-    Ok((values::get_f64(env, value)? * 1e6) as u64)
+    // Whole nanoseconds: a fraction is the rounding of the milliseconds it was given in.
+    Ok((values::get_f64(env, value)? * 1e6).round() as u64)
 }
 
 plain! {

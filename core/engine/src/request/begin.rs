@@ -400,7 +400,8 @@ fn check(head: &Head<'_>) -> Result<(), Misuse> {
     if text.iter().sum::<usize>() > HEAD_LIMIT {
         return Err(Misuse::Limit);
     }
-    if !(-1..=1).contains(&head.priority) || head.body > 3 {
+    // Selecting a host by address is no mechanism of this version; taking it silently would look as if it were.
+    if !(-1..=1).contains(&head.priority) || head.body > 3 || !head.override_host.is_empty() {
         return Err(Misuse::Invalid);
     }
     Ok(())

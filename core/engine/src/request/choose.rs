@@ -171,6 +171,7 @@ impl<'a> Walk<'a> {
             bits: picked.bits | if st.is_retry { bits::RETRY } else { 0 },
             counted: false,
             answered: false,
+            good: false,
             priority: picked.priority,
         };
         out.host = attempt.slot;

@@ -1,8 +1,10 @@
 //! Ends of attempts and requests: what is held is given back, once.
 
 use super::state::{Attempt, Phase, State};
+use super::report::grpc_of;
 use super::{Waiters, Walk};
 use crate::breaker::{Place, connected, leave, release, release_free};
+use crate::headers::HeaderView;
 use crate::hosts::flag;
 use crate::ids::{Id, request_of};
 use crate::outcome::{
@@ -10,6 +12,7 @@ use crate::outcome::{
 };
 use crate::outlier::{Watch, book};
 use crate::request::slab::Slot;
+use crate::retry::reply_of;
 use crate::stats::Counter;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -85,7 +88,7 @@ impl Walk<'_> {
         if !st.attempts[at].answered {
             return Misuse::State.into();
         }
-        self.stream_over(slot, request_of(attempt), st, at, outcome)
+        self.stream_over(slot, request_of(attempt), st, at, outcome).unwrap_or_else(Verdict::from)
     }
 
     /// The stream after the headers is over, cleanly or not.
@@ -96,12 +99,25 @@ impl Walk<'_> {
         st: &mut State,
         at: usize,
         outcome: &Outcome<'_>,
-    ) -> Verdict {
+    ) -> Result<Verdict, Misuse> {
         let attempt = st.attempts[at];
+        let made = self.made(st).ok_or(Misuse::Ended)?;
+        let names = self.names(&made, st, outcome, attempt.good)?;
+        let trailers =
+            HeaderView::new(names.as_deref().unwrap_or(&[]), outcome.headers).ok_or(Misuse::Invalid)?;
         let broken = outcome.failure != failure::NONE || outcome.bits & outcome_bits::CUT != 0;
         if broken {
-            self.body_broke(&attempt, outcome.failure);
-        } else if outcome.grpc_status > 0 {
+            let kind = if outcome.failure == failure::NONE {
+                failure::CONNECTION_TERMINATION
+            } else {
+                outcome.failure
+            };
+            st.flags |= reply_of(kind).1;
+            if kind == failure::REMOTE_RESET && self.speaks_http2(&attempt) {
+                self.clusters[attempt.cluster as usize].counters.count(Counter::RqRxReset);
+            }
+            self.body_broke(&attempt, kind);
+        } else if grpc_of(outcome, trailers).is_some_and(|status| status != 0) {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
         let closed = (broken && self.closes(&attempt, false)) || outcome.bits & outcome_bits::CLOSED != 0;
@@ -109,7 +125,7 @@ impl Walk<'_> {
         if st.attempts.is_empty() {
             self.done(request, st);
         }
-        self.verdict(st, action::FORWARD, reason::STREAM_ENDED, 0, 0)
+        Ok(self.verdict(st, action::FORWARD, reason::STREAM_ENDED, 0, 0))
     }
 
     /// A reset after the headers counts against the host as one before them; it is never retried.

@@ -14,6 +14,7 @@ use crate::request::slab::Slot;
 use crate::retry::{Retry, on_headers_with, on_reset, reply_of};
 use crate::spec::Protocol;
 use crate::stats::Counter;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A time-out reported this close before the deadline is the deadline's.
@@ -69,7 +70,7 @@ impl<'a> Walk<'a> {
         }
         let request = request_of(attempt);
         if answered {
-            return Ok(self.stream_over(slot, request, st, at, outcome));
+            return self.stream_over(slot, request, st, at, outcome);
         }
         if outcome.failure != failure::NONE {
             return Ok(self.failed(slot, request, st, at, outcome));
@@ -99,19 +100,9 @@ impl<'a> Walk<'a> {
             }
             return Ok(self.verdict(st, action::NONE, reason::NONE, status, 0));
         }
-        let names;
-        let headers = if outcome.headers.is_empty() {
-            HeaderView::EMPTY
-        } else {
-            let wants = made.wants(st);
-            let set = if status < 400 { wants.ok } else { wants.err };
-            names = self.core.wants.lock().get(u32::from(set)).ok_or(Misuse::Invalid)?;
-            HeaderView::new(&names, outcome.headers).ok_or(Misuse::Invalid)?
-        };
-        let grpc = match outcome.grpc_status {
-            -1 => headers.first("grpc-status").map(grpc_status),
-            given => Some(u8::try_from(given).unwrap_or(u8::MAX)),
-        };
+        let names = self.names(made, st, outcome, status < 400)?;
+        let headers = HeaderView::new(names.as_deref().unwrap_or(&[]), outcome.headers).ok_or(Misuse::Invalid)?;
+        let grpc = grpc_of(outcome, headers);
         let code = grpc.map_or(status, grpc_to_http);
         let attempt = st.attempts[at];
         let good = code < 500;
@@ -146,10 +137,28 @@ impl<'a> Walk<'a> {
                     self.core.hosts.facts(attempt.slot).rq_success.fetch_add(1, Relaxed);
                 }
                 st.attempts[at].answered = true;
+                st.attempts[at].good = status < 400;
                 st.phase = Phase::Streaming;
                 Ok(self.verdict(st, action::FORWARD, why, status, 0))
             }
         }
+    }
+
+    /// The names that a report's header block is over.
+    #[inline]
+    pub(crate) fn names(
+        &self,
+        made: &Made<'a>,
+        st: &State,
+        outcome: &Outcome<'_>,
+        good: bool,
+    ) -> Result<Option<Arc<[Box<str>]>>, Misuse> {
+        if outcome.headers.is_empty() {
+            return Ok(None);
+        }
+        let wants = made.wants(st);
+        let set = if good { wants.ok } else { wants.err };
+        self.core.wants.lock().get(u32::from(set)).ok_or(Misuse::Invalid).map(Some)
     }
 
     /// The attempt failed before its response headers.
@@ -256,7 +265,7 @@ impl<'a> Walk<'a> {
         broken || !self.speaks_http2(attempt)
     }
 
-    fn speaks_http2(&self, attempt: &Attempt) -> bool {
+    pub(crate) fn speaks_http2(&self, attempt: &Attempt) -> bool {
         let view = self.snapshot.clusters[attempt.cluster as usize].view.as_ref();
         view.is_some_and(|view| view.spec.protocol == Protocol::Http2)
     }
@@ -384,6 +393,14 @@ fn check(id: Id, outcome: &Outcome<'_>) -> Result<(), Misuse> {
         return Err(Misuse::Invalid);
     }
     Ok(())
+}
+
+/// The gRPC status of headers or trailers: given, or in the block.
+pub(crate) fn grpc_of(outcome: &Outcome<'_>, headers: HeaderView<'_>) -> Option<u8> {
+    match outcome.grpc_status {
+        -1 => headers.first("grpc-status").map(grpc_status),
+        given => Some(u8::try_from(given).unwrap_or(u8::MAX)),
+    }
 }
 
 /// A `grpc-status` header; anything that is no number up to 16 is invalid, which no condition names.

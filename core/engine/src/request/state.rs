@@ -46,8 +46,9 @@ pub(crate) struct Attempt {
     pub(crate) bits: u16,
     /// Whether it was granted as counted: its permit may still be a mark in the queue.
     pub(crate) counted: bool,
-    /// Response headers are there.
+    /// Response headers are there, below 400 or not.
     pub(crate) answered: bool,
+    pub(crate) good: bool,
     pub(crate) priority: u32,
 }
 

@@ -23,7 +23,7 @@ mod waiting;
 pub use error::{Error, last_error, set_last_error};
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use hot::{
-    NO_SUCH_TARGET, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with,
+    NO_SUCH_TARGET, Words, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with,
     finish, headers, note, pick, poll_ready,
 };
 pub use local::{Local, with_local};
@@ -250,7 +250,7 @@ pub fn advance(engine: u64, ns: u64) -> Result<(), Error> {
     with_engine(engine, |engine| {
         if !engine.clock.advance(ns) {
             return Err(Error::misuse(
-                Misuse::Invalid,
+                Misuse::State,
                 "only a manual clock can be moved; make the engine with clock 2 (manual)",
             ));
         }

@@ -35,7 +35,6 @@ pub(crate) const ALL: [Language; 6] = [
         prepare: &[
             "cc",
             "-std=c11",
-            "-D_POSIX_C_SOURCE=200809L",
             "-O2",
             "-Iinclude",
             "examples/c/experiment.c",
