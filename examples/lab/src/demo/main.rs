@@ -48,10 +48,9 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
             Arg::Long("langs") => {
                 let names = parser.value()?.string()?;
                 out.languages = names
-                    .split(',')
-                    .map(|name| {
-                        languages::named(name.trim()).ok_or_else(|| format!("unknown language {name:?}"))
-                    })
+                    .split([',', ' '])
+                    .filter(|name| !name.is_empty())
+                    .map(|name| languages::named(name).ok_or_else(|| format!("unknown language {name:?}")))
                     .collect::<Result<_, _>>()?;
             }
             Arg::Long("requests") => out.requests = parser.value()?.parse()?,
@@ -99,6 +98,12 @@ fn root() -> std::io::Result<PathBuf> {
 /// Runs one language and reads its lines; its progress goes through to the terminal.
 async fn experiment(language: &Language, root: &std::path::Path, requests: u32) -> Result<Vec<Run>, String> {
     eprint!("\r\x1b[K{}  starting", language.name);
+    if let Some(mut first) = language.prepare(root) {
+        let status = first.stdin(Stdio::null()).status().await.map_err(|error| error.to_string())?;
+        if !status.success() {
+            return Err(format!("cannot be built: {status}"));
+        }
+    }
     let mut child = language
         .command(root)
         .ok_or("its program is gone")?

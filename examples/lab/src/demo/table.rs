@@ -48,6 +48,7 @@ pub(crate) fn render(runs: &[Told<'_>]) -> String {
         }
     }
     columns(&mut text, &rows);
+    text.push_str("us/attempt: mean inside nexthop's calls between real HTTP requests, so with cold caches; `make bench` measures.\n");
     for (language, run) in runs {
         if let Err(why) = run {
             let _ = writeln!(text, "{}: {why}", language.name);
@@ -146,7 +147,7 @@ fn judgement(text: &mut String, runs: &[Told<'_>]) {
     match (ran.as_slice(), wrong) {
         ([], _) => text.push_str("No language ran.\n"),
         (ran, 0) => {
-            let _ = writeln!(text, "The same decisions as that Envoy: {}.", ran.join(", "));
+            let _ = writeln!(text, "The same as that Envoy, in whole percent: {}.", ran.join(", "));
         }
         _ => {}
     }
@@ -178,11 +179,12 @@ mod tests {
         assert!(text.contains("b  retry elsewhere"), "{text}");
         assert!(text.contains("1 :18101 20x, 2 :2 20x, 3 :3 20x"), "{text}");
         assert!(
-            text.contains("c: skipped: x") && text.contains("The same decisions as that Envoy: rust."),
+            text.contains("c: skipped: x")
+                && text.contains("The same as that Envoy, in whole percent: rust."),
             "{text}"
         );
         let text = render(&[(language, Ok(runs(44)))]);
         assert!(text.contains("DIFFERS  rust a: expected 75 % succeed; got 73.3 %"), "{text}");
-        assert!(!text.contains("The same decisions"));
+        assert!(!text.contains("The same as that Envoy"));
     }
 }
