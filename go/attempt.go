@@ -75,6 +75,9 @@ func (e *Engine) ChooseHost(cluster string, attempt int, options ...PickOption) 
 			return Attempt{}, err
 		}
 		status = C.nexthop_go_pick(e.id.id, C.uint32_t(target), C.uint32_t(attempt), &d)
+		if status == C.NEXTHOP_OK && d.kind == C.NEXTHOP_GO && d.bits == 0 {
+			return e.attempt(&d, nil), nil
+		}
 		if status != C.NEXTHOP_OK {
 			return Attempt{}, repeated(int(status), func() int {
 				return int(C.nexthop_go_pick(e.id.id, C.uint32_t(target), C.uint32_t(attempt), &d))
@@ -166,12 +169,21 @@ func (v Verdict) Retry() bool { return v.Action == Retry }
 
 // Complete reports headers and end at once. 0: success without a status. h may be nil.
 func (a Attempt) Complete(status int, h Header) (Verdict, error) {
-	if h == nil || a.wantOf(status) <= 1 {
-		return a.answered(C.nexthop_go_complete_status(C.uint64_t(a.id), number(status)), false, func() C.nexthop_verdict {
-			return C.nexthop_go_complete_status(C.uint64_t(a.id), number(status))
-		})
+	if h != nil && a.wantOf(status) > 1 {
+		return a.report(C.GO_COMPLETE, &Outcome{Status: status, Header: h})
 	}
-	return a.report(C.GO_COMPLETE, &Outcome{Status: status, Header: h})
+	v := C.nexthop_go_complete_status(C.uint64_t(a.id), number(status))
+	if v.code == C.NEXTHOP_OK && v.bits == 0 && a.t == nil {
+		return verdictOf(&v), nil
+	}
+	return a.completed(v, status)
+}
+
+// completed is the rest of Complete, apart from its fast path.
+func (a Attempt) completed(v C.nexthop_verdict, status int) (Verdict, error) {
+	return a.answered(v, false, func() C.nexthop_verdict {
+		return C.nexthop_go_complete_status(C.uint64_t(a.id), number(status))
+	})
 }
 
 // Report is Complete with all facts.
@@ -277,7 +289,15 @@ func (a Attempt) answered(v C.nexthop_verdict, headers bool, again func() C.next
 	if v.code != C.NEXTHOP_OK {
 		return Verdict{}, repeated(int(v.code), func() int { return int(again().code) })
 	}
-	verdict := Verdict{
+	verdict := verdictOf(&v)
+	if a.t != nil {
+		a.t.note(verdict, headers && verdict.Action == Forward)
+	}
+	return verdict, nil
+}
+
+func verdictOf(v *C.nexthop_verdict) Verdict {
+	return Verdict{
 		Action:      Action(v.action),
 		Reason:      Reason(v.reason),
 		After:       time.Duration(v.after_ms) * time.Millisecond,
@@ -285,10 +305,6 @@ func (a Attempt) answered(v C.nexthop_verdict, headers bool, again func() C.next
 		Flags:       Flags(v.flags),
 		AbortOthers: v.bits&C.NEXTHOP_ABORT_OTHERS != 0,
 	}
-	if a.t != nil {
-		a.t.note(verdict, headers && verdict.Action == Forward)
-	}
-	return verdict, nil
 }
 
 // URL is where to send the attempt: scheme and address of the host, and the path, that of the request's head when

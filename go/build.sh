@@ -10,4 +10,8 @@ case " $* " in
 *" --release "*) profile=release ;;
 *) profile=debug ;;
 esac
+# What debuggers read is most of the archive.
+if [ "$profile" = release ] && command -v strip >/dev/null; then
+  strip --strip-debug "$target/$profile/libnexthop.a"
+fi
 cp include/nexthop.h "$target/$profile/libnexthop.a" go/internal/native/

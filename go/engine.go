@@ -215,6 +215,10 @@ func (e *Engine) target(name string) (uint32, error) {
 	if number, ok := (*e.targets.Load())[name]; ok {
 		return number, nil
 	}
+	return e.resolve(name)
+}
+
+func (e *Engine) resolve(name string) (uint32, error) {
 	var number C.uint32_t
 	var pin runtime.Pinner
 	defer pin.Unpin()

@@ -47,23 +47,8 @@ type chunk [chunkHosts]atomic.Pointer[Host]
 
 // mirror keeps a Host for each slot that was used. Equal version, equal host.
 type mirror struct {
-	chunks atomic.Pointer[[]*chunk]
+	chunks atomic.Pointer[[]*chunk] // nil where no host was used
 	mu     sync.Mutex
-}
-
-func (m *mirror) find(slot, version uint32) *Host {
-	chunks := m.chunks.Load()
-	if chunks == nil {
-		return nil
-	}
-	at := int(slot / chunkHosts)
-	if at >= len(*chunks) || (*chunks)[at] == nil {
-		return nil
-	}
-	if h := (*chunks)[at][slot%chunkHosts].Load(); h != nil && h.version == version {
-		return h
-	}
-	return nil
 }
 
 func (m *mirror) put(h *Host) {
@@ -86,8 +71,10 @@ func (m *mirror) put(h *Host) {
 
 // host is the face of a slot. An open attempt keeps its host there; should it be gone all the same, a bare Host tells.
 func (e *Engine) host(slot, version uint32) *Host {
-	if h := e.hosts.find(slot, version); h != nil {
-		return h
+	if chunks, at := e.hosts.chunks.Load(), slot/chunkHosts; chunks != nil && at < uint32(len(*chunks)) && (*chunks)[at] != nil {
+		if h := (*chunks)[at][slot%chunkHosts].Load(); h != nil && h.version == version {
+			return h
+		}
 	}
 	return e.fetchHost(slot, version)
 }

@@ -81,19 +81,26 @@ func (r *Request) choose(d *C.nexthop_decision) (C.nexthop_status, error) {
 	id := r.id.Load()
 	if id == 0 {
 		r.mu.Lock()
-		defer r.mu.Unlock()
 		if id = r.id.Load(); id == 0 {
-			if r.closed.Load() {
-				return 0, &UsageError{ErrEnded, "the request is closed; make a new one"}
-			}
-			status, err := r.e.begin(&r.head, 0, "", d)
-			if err == nil && status == C.NEXTHOP_OK {
-				r.id.Store(uint64(d.request.id))
-			}
+			status, err := r.begin(d)
+			r.mu.Unlock()
 			return status, err
 		}
+		r.mu.Unlock()
 	}
 	return C.nexthop_go_choose(C.uint64_t(id), d), nil
+}
+
+// begin makes the first choice, with the lock held.
+func (r *Request) begin(d *C.nexthop_decision) (C.nexthop_status, error) {
+	if r.closed.Load() {
+		return 0, &UsageError{ErrEnded, "the request is closed; make a new one"}
+	}
+	status, err := r.e.begin(&r.head, 0, "", d)
+	if err == nil && status == C.NEXTHOP_OK {
+		r.id.Store(uint64(d.request.id))
+	}
+	return status, err
 }
 
 // watch lets the collector finish a request that nothing else would end: one without a deadline, dropped.

@@ -36,7 +36,7 @@ static inline nexthop_status nexthop_go_begin(uint64_t engine, const nexthop_go_
   head.timeout = from->timeout;
   head.user_data = from->user_data;
   for (int i = 0; i < GO_TEXTS; i++) {
-    if (from->len[i] == GO_ABSENT) continue;
+    if (from->len[i] == GO_ABSENT || (from->len[i] == 0 && i != GO_KEY)) continue;
     texts[i].ptr = text;
     texts[i].len = from->len[i];
     text += from->len[i];

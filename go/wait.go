@@ -15,9 +15,12 @@ const longestWait = time.Second
 
 // seen acts on the bits that every call returns: whoever frees a permit wakes who waits for it.
 func (e *Engine) seen(bits uint32) {
-	if bits&(C.NEXTHOP_WAKE|C.NEXTHOP_WANT_CHANGED) == 0 {
-		return
+	if bits&(C.NEXTHOP_WAKE|C.NEXTHOP_WANT_CHANGED) != 0 {
+		e.act(bits)
 	}
+}
+
+func (e *Engine) act(bits uint32) {
 	if bits&C.NEXTHOP_WANT_CHANGED != 0 {
 		e.wants.request.Store(nil)
 	}

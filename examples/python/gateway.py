@@ -44,7 +44,7 @@ class Gateway(BaseHTTPRequestHandler):
             # An exception in here becomes the matching failure; when a retry follows, it stays in here.
             with attempt:
                 upstream, connection = self.send(attempt, body)
-                if attempt.on_headers(upstream.status, upstream.headers).retry:
+                if attempt.on_headers(upstream.status, upstream.getheaders()).retry:
                     connection.close()
                     continue
                 # From here on the stream's end, error or early close is the report.
@@ -114,5 +114,5 @@ def serve(mesh: nexthop.Engine, port: int) -> ThreadingHTTPServer:
 if __name__ == "__main__":
     with nexthop.Engine.from_file(os.environ["CONFIG"]) as mesh:
         with serve(mesh, int(os.environ.get("PORT", "8080"))) as server:
-            print("listening on http://%s:%d" % server.server_address[:2], flush=True)
+            print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
             server.serve_forever()

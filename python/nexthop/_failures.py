@@ -148,7 +148,7 @@ def _failure(error: BaseException, seen: set[int]) -> Union[str, None]:
     found, vague = _named(error)
     if found == "connection_termination":
         found = _reset(str(error)) or found
-    if isinstance(error, OSError) and error.errno in _ERRNO and (vague or found == "connect_failure"):
+    if isinstance(error, OSError) and error.errno in _ERRNO and (vague or found in (None, "connect_failure")):
         return _ERRNO[error.errno]
     if vague or found == "connect_failure":
         for one in _inner(error):

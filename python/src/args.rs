@@ -21,7 +21,10 @@ pub(crate) fn status(value: &Bound<'_, PyAny>) -> PyResult<u16> {
     match value.extract::<i64>() {
         Ok(status @ (0 | 100..=999)) => Ok(status as u16),
         Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => Err(error),
-        _ => Err(invalid(value.py(), "status is out of range; allowed are 100 to 999, and 0 or None for no status")),
+        _ => Err(invalid(
+            value.py(),
+            "status is out of range; allowed are 100 to 999, and 0 or None for no status",
+        )),
     }
 }
 
@@ -39,7 +42,10 @@ pub(crate) fn grpc_status(value: Option<&Bound<'_, PyAny>>) -> PyResult<i8> {
 pub(crate) fn seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     let seconds: f64 = value.extract()?;
     if seconds.is_nan() || seconds < 0.0 {
-        return Err(invalid(value.py(), &format!("{name} is {seconds}; allowed are seconds from 0 on, and None")));
+        return Err(invalid(
+            value.py(),
+            &format!("{name} is {seconds}; allowed are seconds from 0 on, and None"),
+        ));
     }
     let ns = seconds * 1e9;
     Ok(if ns >= u64::MAX as f64 { nexthop::raw::NEVER } else { ns as u64 })
@@ -50,9 +56,9 @@ pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, name: &str) -> PyResult<&'a 
     let string = value
         .cast::<PyString>()
         .map_err(|_| PyTypeError::new_err(format!("{name} must be a str, not {}", kind(value))))?;
-    string
-        .to_str()
-        .map_err(|_| invalid(value.py(), &format!("{name} has lone surrogates; it must be text that UTF-8 can carry")))
+    string.to_str().map_err(|_| {
+        invalid(value.py(), &format!("{name} has lone surrogates; it must be text that UTF-8 can carry"))
+    })
 }
 
 /// Bytes, or text: Latin-1 where every character fits, else UTF-8.
@@ -81,9 +87,11 @@ pub(crate) fn flag(value: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
 /// One of a few words, as its index.
 pub(crate) fn word(value: &Bound<'_, PyAny>, name: &str, words: &[&str]) -> PyResult<u8> {
     let found = text(value, name)?;
-    words.iter().position(|word| *word == found).map(|index| index as u8).ok_or_else(|| {
-        invalid(value.py(), &format!("{name} is {found:?}; allowed are {}", words.join(", ")))
-    })
+    words
+        .iter()
+        .position(|word| *word == found)
+        .map(|index| index as u8)
+        .ok_or_else(|| invalid(value.py(), &format!("{name} is {found:?}; allowed are {}", words.join(", "))))
 }
 
 /// An unexpected keyword, as Python says it.

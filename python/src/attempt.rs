@@ -48,7 +48,11 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     #[inline]
-    pub(crate) fn object(engine: &Bound<'_, Engine>, decision: &Decision, origin: Origin) -> PyResult<Py<Self>> {
+    pub(crate) fn object(
+        engine: &Bound<'_, Engine>,
+        decision: &Decision,
+        origin: Origin,
+    ) -> PyResult<Py<Self>> {
         let py = engine.py();
         let host = match engine.get().host(py, decision.host, decision.host_version) {
             Ok(host) => host,
@@ -165,7 +169,8 @@ impl Attempt {
     /// Reports what an exception says. Those that are not the upstream's fault cancel.
     fn fail_by(&self, error: &Bound<'_, PyAny>, detail: &str) -> PyResult<Py<Verdict>> {
         let py = error.py();
-        let (kind, said): (Bound<'_, PyAny>, String) = failures(py)?.getattr("classify")?.call1((error,))?.extract()?;
+        let (kind, said): (Bound<'_, PyAny>, String) =
+            failures(py)?.getattr("classify")?.call1((error,))?.extract()?;
         let detail = if detail.is_empty() { &said } else { detail };
         if let Ok(name) = kind.cast::<PyString>() {
             return match name.to_str()? {
@@ -301,7 +306,8 @@ impl Attempt {
     fn url(&self, py: Python<'_>, path: Option<&str>) -> PyResult<String> {
         let info = &self.host.get().info;
         if info.port == 0 {
-            let sentence = format!("{} is a pipe, it has no URL; connect to host.address yourself", info.address);
+            let sentence =
+                format!("{} is a pipe, it has no URL; connect to host.address yourself", info.address);
             return Err(error::usage(py, raw::Misuse::State, &sentence));
         }
         let rewritten = if path.is_none() && self.decision.bits & bits::REWRITE != 0 {

@@ -62,22 +62,20 @@ impl OwnedHead {
         }
     }
 
-    /// Reads the keywords of `request` and `choose_host`. `target` 0 = match, unless a route is named.
+    /// Reads the keywords of `request`. `target` 0 = match, unless a route is named.
     pub(crate) fn read(engine: &Engine, target: u32, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut head = Self::new(target);
         for (name, value) in keywords.into_iter().flatten() {
-            let name: String = name.extract()?;
-            if !value.is_none() {
-                head.set(engine, &name, &value)?;
-            } else if !FIELDS.contains(&name.as_str()) {
-                return Err(args::unexpected(&name));
-            }
+            head.set(engine, text(name.as_any(), "a keyword")?, &value)?;
         }
         Ok(head)
     }
 
     fn set(&mut self, engine: &Engine, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = value.py();
+        if value.is_none() && FIELDS.contains(&name) {
+            return Ok(());
+        }
         match name {
             "method" => self.method = text(value, name)?.into(),
             "scheme" => self.scheme = text(value, name)?.into(),

@@ -46,7 +46,9 @@ impl Block<'_> {
                 self.entry(&tuple.get_item(0)?, &tuple.get_item(1)?)?;
             } else {
                 if pair.is_instance_of::<PyString>() || pair.len()? != 2 {
-                    return Err(PyTypeError::new_err("headers must be a mapping, or pairs of name and value"));
+                    return Err(PyTypeError::new_err(
+                        "headers must be a mapping, or pairs of name and value",
+                    ));
                 }
                 self.entry(&pair.get_item(0)?, &pair.get_item(1)?)?;
             }

@@ -118,8 +118,12 @@ impl Request {
             }
         }
         match self.id() {
-            CLOSED => Err(error::usage(py, raw::Misuse::Ended, "the request was closed before its first choice")),
-            id => raw::with_local(|local| raw::choose(local, id, NOW, out)).map_err(|error| misuse(py, error)),
+            CLOSED => {
+                Err(error::usage(py, raw::Misuse::Ended, "the request was closed before its first choice"))
+            }
+            id => {
+                raw::with_local(|local| raw::choose(local, id, NOW, out)).map_err(|error| misuse(py, error))
+            }
         }
     }
 
@@ -132,7 +136,8 @@ impl Request {
         let engine = request.engine.bind(py);
         engine.get().heed(py, decision.bits);
         match decision.kind {
-            kind::GO => Attempt::object(engine, &decision, Origin::Request(slf.clone().unbind(), looped)).map(Step::Go),
+            kind::GO => Attempt::object(engine, &decision, Origin::Request(slf.clone().unbind(), looped))
+                .map(Step::Go),
             kind::WAIT => Ok(Step::Wait(Wait::new(&decision))),
             _ => {
                 let (value, reply) = engine.get().refusal(py, &decision, &request.head.missing)?;
@@ -271,7 +276,9 @@ impl Request {
     /// The upload is complete: time-outs begin (`body="streaming"`).
     fn body_complete(&self, py: Python<'_>) -> PyResult<()> {
         match self.id() {
-            0 | CLOSED => Err(error::usage(py, raw::Misuse::State, "no attempt has begun yet; choose a host first")),
+            0 | CLOSED => {
+                Err(error::usage(py, raw::Misuse::State, "no attempt has begun yet; choose a host first"))
+            }
             id => {
                 let bits = raw::with_local(|local| raw::note(local, id, raw::note::BODY_COMPLETE, NOW))
                     .map_err(|error| misuse(py, error))?;

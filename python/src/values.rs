@@ -81,9 +81,14 @@ impl Verdict {
         raw::flags::text(self.raw.flags)
     }
     fn __repr__(&self) -> String {
-        let (action, reason) = (named(&ACTIONS, self.raw.action), named(&raw::reason::NAMES, self.raw.reason));
+        let (action, reason) =
+            (named(&ACTIONS, self.raw.action), named(&raw::reason::NAMES, self.raw.reason));
         let flags = self.flags();
-        format!("<Verdict {action} ({reason}) status={} after={} flags={flags}>", self.raw.status, self.after())
+        format!(
+            "<Verdict {action} ({reason}) status={} after={} flags={flags}>",
+            self.raw.status,
+            self.after()
+        )
     }
 }
 

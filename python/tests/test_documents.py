@@ -210,6 +210,8 @@ def test_numbers_and_texts(mesh):
     assert counter(mesh, "upstream_rq_total") == 1
     assert 'envoy_cluster_upstream_rq_total{envoy_cluster_name="web"} 1' in mesh.prometheus()
     assert isinstance(mesh.load_report(), dict)
+    assert [host["cluster"] for host in mesh.hosts()] == ["web"] * 3
+    assert sum(host["rq_success"] for host in mesh.hosts("web")) == 1 and mesh.hosts("wep") == []
     due = mesh.maintain()
     assert due is None or due >= 0
     mesh.advance(1.5)

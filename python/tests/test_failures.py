@@ -117,8 +117,12 @@ def by_aiohttp(url):
 
 def by_urllib(url):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with contextlib.closing(opener.open(url, timeout=0.2)) as reply:
-        reply.read()
+    try:
+        with contextlib.closing(opener.open(url, timeout=0.2)) as reply:
+            reply.read()
+    except urllib.error.HTTPError as error:
+        error.close()  # It is a response, too.
+        raise
 
 
 CLIENTS = [by_httpx, by_httpx_async, by_httpx_in_trio, by_requests, by_aiohttp, by_urllib]
@@ -244,5 +248,5 @@ def test_an_engine_with_httpx(url, refusing):
                         reply = client.get(attempt.url(), timeout=attempt.timeout)
                         attempt.complete(reply.status_code, reply.headers)
                         numbers.append(attempt.number)
-        assert len(numbers) == 4 and set(numbers) == {1, 2}
+        assert len(numbers) == 4 and 2 in numbers and set(numbers) <= {1, 2}
         assert idle(mesh) and _nexthop.FAILURES[0] == "connect_failure"

@@ -39,12 +39,8 @@ pub(super) fn documents<'a>(given: &'a [Bound<'_, PyAny>], dialect: &'a str) -> 
 }
 
 pub(super) fn files<'a>(paths: &'a [String], dialect: &'a str) -> Vec<Document<'a>> {
-    let file = |path: &'a String| Document {
-        kind: document_kind::PATH,
-        dialect,
-        name: "",
-        text: path.as_bytes(),
-    };
+    let file =
+        |path: &'a String| Document { kind: document_kind::PATH, dialect, name: "", text: path.as_bytes() };
     paths.iter().map(file).collect()
 }
 

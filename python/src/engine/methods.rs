@@ -11,8 +11,7 @@ use crate::request::{Request, Step};
 use crate::values::Done;
 use nexthop::raw::{self, Decision, Document, HostChange, NOW, Options, host_op, kind};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyModule, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use std::sync::Arc;
 
 impl Engine {
@@ -28,9 +27,85 @@ impl Engine {
     }
 
     fn change(&self, py: Python<'_>, cluster: &str, changes: &[HostChange<'_>]) -> PyResult<u64> {
-        let epoch = detached(py, || raw::apply(self.id, cluster, changes)).map_err(|error| cold(py, &error))?;
+        let epoch =
+            detached(py, || raw::apply(self.id, cluster, changes)).map_err(|error| cold(py, &error))?;
         crate::waiters::wake(py, self.id);
         Ok(epoch)
+    }
+
+    #[inline]
+    fn picked<'py>(
+        slf: &Bound<'py, Self>,
+        target: u32,
+        number: u32,
+        wait: Option<u64>,
+    ) -> PyResult<Py<Attempt>> {
+        let engine = slf.get();
+        let mut decision = Decision::default();
+        raw::with_local(|local| raw::pick(local, engine.id, target, number, None, NOW, &mut decision))
+            .map_err(|error| misuse(slf.py(), error))?;
+        if decision.kind == kind::GO {
+            engine.heed(slf.py(), decision.bits);
+            return Attempt::object(slf, &decision, Origin::Stateless(None));
+        }
+        Self::not_yet(slf, &decision, Arc::new(OwnedHead::new(target)), wait)
+    }
+
+    /// A stateless choice with keywords.
+    fn choose_with<'py>(
+        slf: &Bound<'py, Self>,
+        target: u32,
+        given: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Py<Attempt>> {
+        let py = slf.py();
+        let engine = slf.get();
+        let keywords = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
+        let take = |name: &str| -> PyResult<Option<Bound<'py, PyAny>>> {
+            let value = keywords.get_item(name)?;
+            if value.is_some() {
+                keywords.del_item(name)?;
+            }
+            Ok(value.filter(|value| !value.is_none()))
+        };
+        let number = head::attempt_number(take("attempt")?.as_ref())?;
+        let tried = take("tried")?;
+        let wait = take("wait")?.map(|wait| args::seconds(&wait, "wait")).transpose()?;
+        if keywords.is_empty() && tried.is_none() && target != head::UNKNOWN {
+            return Self::picked(slf, target, number, wait);
+        }
+        if number == 0 {
+            return Err(error::invalid(py, "attempt 0 with a head; attempts count from 1"));
+        }
+        let mut head = OwnedHead::read(engine, target, Some(&keywords))?;
+        head.stateless(number, tried.as_ref())?;
+        let mut decision = Decision::default();
+        raw::with_local(|local| raw::begin(local, engine.id, &head.borrowed(), NOW, &mut decision))
+            .map_err(|error| misuse(py, error))?;
+        let head = Arc::new(head);
+        if decision.kind == kind::GO {
+            engine.heed(py, decision.bits);
+            return Attempt::object(slf, &decision, Origin::Stateless(Some(head)));
+        }
+        Self::not_yet(slf, &decision, head, wait)
+    }
+
+    /// A stateless choice that was not answered with a host.
+    #[cold]
+    fn not_yet<'py>(
+        slf: &Bound<'py, Self>,
+        decision: &Decision,
+        head: Arc<OwnedHead>,
+        wait: Option<u64>,
+    ) -> PyResult<Py<Attempt>> {
+        let py = slf.py();
+        let engine = slf.get();
+        engine.heed(py, decision.bits);
+        if decision.kind == kind::WAIT {
+            let request = Request::begun(slf.clone().unbind(), head, decision.request);
+            let step = Step::Wait(crate::values::Wait::new(decision));
+            return step.wait_for_host(&Bound::new(py, request)?, wait, false);
+        }
+        Err(PyErr::from_value(engine.refusal(py, decision, &head.missing)?.0))
     }
 }
 
@@ -121,27 +196,15 @@ impl Engine {
         texts::read(py, self.id, 2, "")
     }
 
-    /// What a cluster or route became, with all defaults.
-    fn effective<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        texts::json(py, self.id, 3, name)
-    }
-
     /// What was read, and what of it is not used here.
     fn load_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         texts::json(py, self.id, 4, "")
     }
 
-    /// What would be decided for such a request, and why; decides nothing, counts nothing.
-    #[pyo3(signature = (cluster=None, **head))]
-    fn explain<'py>(
-        &self,
-        py: Python<'py>,
-        cluster: Option<&str>,
-        head: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        static TEXTS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-        let head = error::module(py, &TEXTS, "nexthop._texts")?.getattr("head_json")?.call1((cluster, head))?;
-        texts::json(py, self.id, 8, text(&head, "head")?)
+    /// The hosts of a cluster, or of all, with health and counts.
+    #[pyo3(signature = (cluster=""))]
+    fn hosts<'py>(&self, py: Python<'py>, cluster: &str) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 10, cluster)
     }
 
     /// What happened since the last call, oldest first.
@@ -189,49 +252,18 @@ impl Engine {
     }
 
     /// A stateless attempt: its number is yours, and it waits only where the cluster says that it queues.
-    #[pyo3(signature = (cluster, *, attempt=None, tried=None, wait=None, **head),
+    // Keywords come as a dict: without any, which is the common case, that costs least.
+    #[pyo3(signature = (cluster, **given),
            text_signature = "($self, cluster, *, attempt=1, tried=(), wait=None, **head)")]
     fn choose_host<'py>(
         slf: &Bound<'py, Self>,
         cluster: &Bound<'py, PyString>,
-        attempt: Option<&Bound<'py, PyAny>>,
-        tried: Option<&Bound<'py, PyAny>>,
-        wait: Option<&Bound<'py, PyAny>>,
-        head: Option<&Bound<'py, PyDict>>,
+        given: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Py<Attempt>> {
-        let py = slf.py();
-        let engine = slf.get();
-        let target = engine.target(cluster)?;
-        let number = head::attempt_number(attempt)?;
-        let mut decision = Decision::default();
-        let mut place = None;
-        let answer = if head.is_none() && tried.is_none() && target != head::UNKNOWN {
-            raw::with_local(|local| raw::pick(local, engine.id, target, number, None, NOW, &mut decision))
-        } else {
-            if number == 0 {
-                return Err(error::invalid(py, "attempt 0 with a head; attempts count from 1"));
-            }
-            let mut head = OwnedHead::read(engine, target, head)?;
-            head.stateless(number, tried)?;
-            let answer =
-                raw::with_local(|local| raw::begin(local, engine.id, &head.borrowed(), NOW, &mut decision));
-            place = Some(Arc::new(head));
-            answer
-        };
-        answer.map_err(|error| misuse(py, error))?;
-        engine.heed(py, decision.bits);
-        match decision.kind {
-            kind::GO => Attempt::object(slf, &decision, Origin::Stateless(place)),
-            kind::WAIT => {
-                let head = place.unwrap_or_else(|| Arc::new(OwnedHead::new(target)));
-                let request = Request::begun(slf.clone().unbind(), head, decision.request);
-                let wait = wait.map(|wait| args::seconds(wait, "wait")).transpose()?;
-                Step::Wait(crate::values::Wait::new(&decision)).wait_for_host(&Bound::new(py, request)?, wait, false)
-            }
-            _ => {
-                let detail = place.as_ref().map_or("", |head| head.missing.as_str());
-                Err(PyErr::from_value(engine.refusal(py, &decision, detail)?.0))
-            }
+        let target = slf.get().target(cluster)?;
+        match given {
+            None if target != head::UNKNOWN => Self::picked(slf, target, 1, None),
+            _ => Self::choose_with(slf, target, given),
         }
     }
 

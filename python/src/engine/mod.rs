@@ -13,10 +13,14 @@ use crate::waiters;
 use nexthop::raw::{self, Decision, bits};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 type Names = Arc<[Box<str>]>;
+
+/// Addresses of user space leave this many bits of a word.
+const NUMBER_BITS: u32 = 16;
+const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
 /// Clusters, routes and everything learned about them.
 #[pyclass(frozen, weakref, module = "nexthop")]
@@ -24,6 +28,8 @@ pub(crate) struct Engine {
     pub(crate) id: u64,
     /// Name to number, for names that resolved; numbers never change.
     targets: Py<PyDict>,
+    /// The name asked for last and its number in one word; a name kept by `targets` never moves.
+    last: AtomicU64,
     /// Slot to host, filled as hosts are used.
     hosts: Py<PyList>,
     /// Number of the present set of wanted request headers; 0 = ask.
@@ -37,6 +43,7 @@ impl Engine {
         Self {
             id,
             targets: PyDict::new(py).unbind(),
+            last: AtomicU64::new(0),
             hosts: PyList::empty(py).unbind(),
             want: AtomicU32::new(0),
             sets: Mutex::default(),
@@ -46,12 +53,21 @@ impl Engine {
     /// The number of a cluster or route; `UNKNOWN` when no document names it.
     pub(crate) fn target(&self, name: &Bound<'_, PyString>) -> PyResult<u32> {
         let py = name.py();
+        let word = self.last.load(Relaxed);
+        if word >> NUMBER_BITS == name.as_ptr() as u64 {
+            return Ok((word & NUMBER_MASK) as u32);
+        }
         if let Some(number) = self.targets.bind(py).get_item(name)? {
             return number.extract();
         }
         let number = self.target_of(crate::args::text(name, "a name")?);
         if number != head::UNKNOWN {
             self.targets.bind(py).set_item(name, number)?;
+            let place = name.as_ptr() as u64;
+            let fits = u64::from(number) <= NUMBER_MASK && place << NUMBER_BITS >> NUMBER_BITS == place;
+            if fits && name.is_exact_instance_of::<PyString>() {
+                self.last.store(place << NUMBER_BITS | u64::from(number), Relaxed);
+            }
         }
         Ok(number)
     }

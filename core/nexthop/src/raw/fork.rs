@@ -4,8 +4,8 @@
 use super::local::FORKS;
 use super::registry::{self, Engine};
 use nexthop_engine::engine::Frozen;
-use nexthop_engine::worker::Worker;
 use nexthop_engine::sync::MutexGuard;
+use nexthop_engine::worker::Worker;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -32,12 +32,12 @@ pub use text::metadata_json;
 pub use types::{Document, EngineInfo, HostChange, Options, clock, document_kind, host_fields, host_op};
 pub use waiting::wait_for;
 
-pub use nexthop_engine::RequestInfo;
 pub use nexthop_engine::hosts::HostInfo;
 pub use nexthop_engine::outcome::{
     Decision, Head, LocalReply, Misuse, NEVER, Outcome, Ready, Verdict, action, bits, failure, finish, flags,
     head_bits, kind, note, outcome_bits, reason, refusal, resource, wait,
 };
+pub use nexthop_engine::{RequestInfo, Stat};
 
 use nexthop_engine::ids::engine_of;
 use registry::Engine;
@@ -165,6 +165,12 @@ pub fn text(engine: u64, what: u32, arg: &str) -> Result<String, Error> {
     with_engine(engine, |engine| text::render(engine, what, arg))
 }
 
+/// Visits every number of the clusters under Envoy's name. `visit` runs outside every lock.
+pub fn stats(engine: u64, visit: &mut dyn FnMut(&str, Stat)) -> Result<(), Error> {
+    registry::find(engine)?.core.stats(visit);
+    Ok(())
+}
+
 /// The next event as one JSON line, oldest first.
 pub fn poll_event(engine: u64) -> Result<Option<String>, Error> {
     with_engine(engine, |engine| Ok(engine.core.poll_event()))
@@ -182,8 +188,11 @@ pub fn host(engine: u64, slot: u32, version: u32) -> Result<(u32, Arc<HostInfo>)
     })
 }
 
+/// Names of wanted headers, in lower case.
+pub type WantedNames = Arc<[Box<str>]>;
+
 /// A numbered set of wanted header names (lower case); 0 asks for the present request set. Returns its number.
-pub fn want(engine: u64, set: u32) -> Result<(u32, Arc<[Box<str>]>), Error> {
+pub fn want(engine: u64, set: u32) -> Result<(u32, WantedNames), Error> {
     with_engine(engine, |engine| {
         engine.core.want(set).ok_or_else(|| {
             Error::misuse(

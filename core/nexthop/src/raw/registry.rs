@@ -6,9 +6,9 @@ use super::types::{Document, Options};
 use nexthop_config::LoadReport;
 use nexthop_engine::engine::{Core, Settings};
 use nexthop_engine::ids::MAX_ENGINES;
+use nexthop_engine::sync::{Mutex, RwLock};
 use nexthop_engine::worker::Worker;
 use nexthop_engine::{Misuse, Time};
-use nexthop_engine::sync::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 

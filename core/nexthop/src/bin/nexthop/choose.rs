@@ -1,0 +1,114 @@
+//! `nexthop choose`: one stateless decision.
+
+use nexthop::{Choice, Outcome, RequestHead};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Default)]
+struct Arguments {
+    config: Vec<PathBuf>,
+    cluster: String,
+    attempt: u32,
+    tried: String,
+    key: Option<String>,
+    json: bool,
+}
+
+fn arguments(mut parser: lexopt::Parser) -> Result<Arguments, lexopt::Error> {
+    use lexopt::{Arg, ValueExt};
+    let mut out = Arguments { attempt: 1, ..Arguments::default() };
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("config") => out.config.extend(parser.values()?.map(PathBuf::from)),
+            Arg::Long("cluster") => out.cluster = parser.value()?.string()?,
+            Arg::Long("attempt") => out.attempt = parser.value()?.parse()?,
+            Arg::Long("tried") => out.tried = parser.value()?.string()?,
+            Arg::Long("key") => out.key = Some(parser.value()?.string()?),
+            Arg::Long("json") => out.json = true,
+            other => return Err(other.unexpected()),
+        }
+    }
+    if out.config.is_empty() || out.cluster.is_empty() {
+        return Err("--config and --cluster are needed".into());
+    }
+    if out.attempt == 0 {
+        return Err("attempts are counted from 1".into());
+    }
+    Ok(out)
+}
+
+pub(crate) fn run(parser: lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
+    let arguments = arguments(parser)?;
+    match decide(&arguments) {
+        Ok((line, fields, go)) => {
+            if arguments.json {
+                println!("{fields}");
+            } else {
+                println!("{line}");
+            }
+            Ok(if go { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            Ok(ExitCode::from(2))
+        }
+    }
+}
+
+/// The decision as a line and as JSON with the field names of the decision, and whether it names a host to send to.
+fn decide(arguments: &Arguments) -> Result<(String, Value, bool), nexthop::Error> {
+    let mesh = super::load(&arguments.config)?;
+    let head = RequestHead {
+        target: mesh.resolve(&arguments.cluster)?,
+        number: arguments.attempt,
+        tried: &arguments.tried,
+        key: arguments.key.as_deref().map(str::as_bytes),
+        ..RequestHead::default()
+    };
+    Ok(match mesh.pick_for(&head, mesh.now())? {
+        Choice::Attempt(attempt) => {
+            let plan = *attempt.plan();
+            let host = attempt.host();
+            let fields = json!({
+                "kind": "go",
+                "number": plan.number,
+                "address": host.address,
+                "cluster": &*host.cluster,
+                "hostname": host.hostname,
+                "priority": host.priority,
+                "zone": host.locality.zone,
+                "try_timeout": seconds(plan.timeout),
+                "remaining": seconds(plan.remaining),
+                "bits": plan.bits,
+                "explain": attempt.explain(),
+            });
+            let line = host.address.clone();
+            // Only asked, not sent: the answer is not held against anybody.
+            attempt.complete(&Outcome::status(200), mesh.now())?;
+            (line, fields, true)
+        }
+        Choice::Wait(wait) => {
+            let reason = wait.reason.to_string();
+            let fields = json!({ "kind": "wait", "refusal": reason, "wait": seconds(wait.after) });
+            (format!("wait: {reason}"), fields, false)
+        }
+        Choice::Refused(refusal) => {
+            let fields = json!({
+                "kind": "refused",
+                "number": refusal.attempts,
+                "status": refusal.status,
+                "refusal": refusal.kind.name(),
+                "resource": refusal.resource.name(),
+                "flags": refusal.flags.to_string(),
+            });
+            (refusal.to_string(), fields, false)
+        }
+    })
+}
+
+/// Seconds, `null` = no limit.
+fn seconds(span: Option<Duration>) -> Value {
+    span.map_or(Value::Null, |span| span.as_secs_f64().into())
+}

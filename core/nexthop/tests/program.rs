@@ -1,0 +1,69 @@
+//! The `nexthop` program as a shell sees it.
+#![cfg(feature = "cli")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const DOCUMENT: &str = "clusters: {first: {hosts: [10.0.0.1:80]}, second: {hosts: [10.0.0.2:80]}, \
+    chain: {composite: [first, second]}, pair: {hosts: [10.0.0.3:80, 10.0.0.4:80], \
+    retry: {on: [5xx], times: 1, avoid_tried: true}}}";
+
+/// A document in the folder of this test binary, for one test.
+fn document(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn nexthop(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nexthop")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn choose_prints_the_host_of_an_attempt() {
+    let path = document("choose.yaml", DOCUMENT);
+    let path = path.to_str().unwrap();
+    let out = nexthop(&["choose", "--config", path, "--cluster", "chain", "--attempt", "2"]);
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "10.0.0.2:80\n"));
+    let out = nexthop(&["choose", "--config", path, "--cluster", "chain", "--attempt", "3"]);
+    let line = "refused with 503 UH: no_healthy_upstream (past_last_sub_cluster)\n";
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(1), line));
+    for tried in ["10.0.0.3:80", "10.0.0.4:80"] {
+        let words =
+            ["choose", "--config", path, "--cluster", "pair", "--attempt", "2", "--tried", tried, "--json"];
+        let out = nexthop(&words);
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!(
+            (&json["kind"], &json["number"], &json["cluster"]),
+            (&"go".into(), &2.into(), &"pair".into())
+        );
+        assert_ne!(json["address"], tried);
+    }
+}
+
+#[test]
+fn mistakes_are_told() {
+    let path = document("mistakes.yaml", DOCUMENT);
+    let path = path.to_str().unwrap();
+    let out = nexthop(&["choose", "--config", path, "--cluster", "chian"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert_eq!(text(&out.stderr), "no cluster or route \"chian\"; did you mean \"chain\"?\n");
+    let out = nexthop(&["choose", "--cluster", "chain"]);
+    assert!(out.status.code() == Some(2) && text(&out.stderr).contains("--config and --cluster are needed"));
+    assert_eq!(nexthop(&[]).status.code(), Some(2));
+}
+
+#[test]
+fn check_reports_and_refuses() {
+    let good = document("good.yaml", DOCUMENT);
+    let out = nexthop(&["check", good.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0));
+    assert_eq!(text(&out.stdout), "good: 4 hosts; 0 fields were read but do nothing\n");
+    let bad = document("bad.yaml", "clusters: {web: {hots: [10.0.0.1:80]}}");
+    let out = nexthop(&["check", bad.to_str().unwrap()]);
+    assert!(out.status.code() == Some(1) && text(&out.stderr).contains("did you mean `hosts`?"), "{out:?}");
+}

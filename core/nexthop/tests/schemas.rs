@@ -1,0 +1,116 @@
+//! What is printed keeps to `docs/schemas`.
+
+use nexthop::{Choice, Clock, Engine, Outcome, Text};
+use serde_json::{Value, json};
+
+/// The part of JSON Schema that our schemas use. A keyword that is not known here is a mistake in the schema.
+fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+    for (keyword, wanted) in schema.as_object().ok_or("a schema is an object")? {
+        let ok = match keyword.as_str() {
+            "$schema" | "title" | "description" => true,
+            "type" => match wanted.as_str() {
+                Some("object") => value.is_object(),
+                Some("array") => value.is_array(),
+                Some("string") => value.is_string(),
+                Some("integer") => value.is_u64() || value.is_i64(),
+                other => return Err(format!("the schema asks for type {other:?}")),
+            },
+            "minimum" => value.as_f64() >= wanted.as_f64(),
+            "enum" => wanted.as_array().is_some_and(|all| all.contains(value)),
+            "required" => {
+                let names = wanted.as_array().ok_or("required is a list")?;
+                names.iter().filter_map(Value::as_str).all(|name| value.get(name).is_some())
+            }
+            "properties" => {
+                for (name, schema) in wanted.as_object().ok_or("properties is an object")? {
+                    if let Some(value) = value.get(name) {
+                        check(schema, value, &format!("{at}.{name}"))?;
+                    }
+                }
+                true
+            }
+            "additionalProperties" => {
+                for (name, value) in value.as_object().into_iter().flatten() {
+                    if schema["properties"].get(name).is_none() {
+                        if *wanted == json!(false) {
+                            return Err(format!("{at}.{name} is not in the schema"));
+                        }
+                        check(wanted, value, &format!("{at}.{name}"))?;
+                    }
+                }
+                true
+            }
+            "items" => {
+                for (i, value) in value.as_array().into_iter().flatten().enumerate() {
+                    check(wanted, value, &format!("{at}[{i}]"))?;
+                }
+                true
+            }
+            other => return Err(format!("the keyword {other} is not known")),
+        };
+        if !ok {
+            return Err(format!("{at}: {value} breaks {keyword} {wanted}"));
+        }
+    }
+    Ok(())
+}
+
+fn keeps_to(text: &str, schema: &str) -> Value {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas");
+    let schema = std::fs::read_to_string(format!("{folder}/{schema}.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let value: Value = serde_json::from_str(text).unwrap();
+    check(&schema, &value, "$").unwrap_or_else(|error| panic!("{error}"));
+    value
+}
+
+const ENVOY: &str = r#"
+static_resources:
+  clusters:
+    - name: web
+      connect_timeout: 1s
+      upstream_connection_options: { tcp_keepalive: {} }
+      outlier_detection: {}
+      load_assignment:
+        cluster_name: web
+        endpoints:
+          - locality: { region: r, zone: z }
+            lb_endpoints:
+              - endpoint: { address: { socket_address: { address: 10.0.0.1, port_value: 80 } } }
+                metadata: { filter_metadata: { envoy.lb: { version: 1, canary: true } } }
+              - endpoint: { address: { socket_address: { address: 10.0.0.2, port_value: 80 } } }
+                health_status: DEGRADED
+"#;
+
+#[test]
+fn texts_keep_to_their_schemas() {
+    let mesh = Engine::builder().text(ENVOY).workers(1).seed(7).clock(Clock::Manual).build().unwrap();
+    let web = mesh.resolve("web").unwrap();
+    let Ok(Choice::Attempt(attempt)) = mesh.pick(web, 1, None, mesh.now()) else { panic!("a host is there") };
+
+    let line = nexthop::raw::text(mesh.id(), 9, &attempt.id().to_string()).unwrap();
+    assert!(keeps_to(&line, "explain")["line"].as_str().unwrap().starts_with("cluster web: attempt 1"));
+    attempt.complete(&Outcome::status(503), mesh.now()).unwrap();
+
+    let stats = keeps_to(&mesh.text(Text::Stats).unwrap(), "stats");
+    assert_eq!(stats["cluster.web.upstream_rq_503"], 1);
+
+    let report = keeps_to(&mesh.text(Text::LoadReport).unwrap(), "load_report");
+    assert!(!report["entries"].as_array().unwrap().is_empty(), "keep-alive means nothing without a socket");
+
+    let hosts = keeps_to(&mesh.text(Text::Hosts("web")).unwrap(), "hosts");
+    assert_eq!(hosts[0]["metadata"]["envoy.lb"]["version"], 1);
+    assert_eq!(hosts[1]["health"], "degraded");
+    let one = mesh.text(Text::Host("10.0.0.2:80")).unwrap();
+    keeps_to(&format!("[{one}]"), "hosts");
+}
+
+#[test]
+fn the_check_itself_finds_faults() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "required": ["a"],
+        "additionalProperties": false});
+    assert!(check(&schema, &json!({"a": 1}), "$").is_ok());
+    for wrong in [json!([]), json!({}), json!({"a": 0}), json!({"a": "1"}), json!({"a": 1, "b": 2})] {
+        assert!(check(&schema, &wrong, "$").is_err(), "{wrong}");
+    }
+}
