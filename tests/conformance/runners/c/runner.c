@@ -514,6 +514,7 @@ static void command(words w) {
     now = sequence = 0;
     connect_after = NONE;
     begin_line("case"); word(arg[0]); end_line();
+    fflush(stdout);
   } else if (IS("doc")) {
     GROW(docs.word, docs.n);
     docs.word[docs.n++] = arg[0];

@@ -175,6 +175,7 @@ func (p *player) command(words []string) {
 	case name == "case":
 		p.reset()
 		p.say("case", args[0])
+		p.out.Flush()
 	case name == "doc":
 		p.docs = append(p.docs, args[0])
 	case name == "open":
@@ -566,6 +567,9 @@ func (p *player) done(c *call) {
 }
 
 var failures = map[string]error{}
+
+// archive is set by the linker, so that a new archive means a new program.
+var archive string
 
 func main() {
 	for failure := nexthop.Failure(1); failure <= 18; failure++ {

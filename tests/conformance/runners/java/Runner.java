@@ -209,6 +209,7 @@ public final class Runner {
     if (name.equals("case")) {
       reset();
       say("case", args.get(0));
+      out.flush();
     } else if (name.equals("doc")) {
       docs.add(args.get(0));
     } else if (name.equals("open")) {

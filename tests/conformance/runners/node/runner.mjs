@@ -45,7 +45,9 @@ class Player {
   command([name, ...args]) {
     if (name === 'case') {
       this.reset();
+      flush();
       say('case', args[0]);
+      flush();
     } else if (name === 'doc') this.docs.push(args[0]);
     else if (name === 'open') {
       const options = { seed: BigInt(args[0]), workers: 1, clock: 'manual' };

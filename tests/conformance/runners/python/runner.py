@@ -56,6 +56,7 @@ class Player:
         if name == "case":
             self.reset()
             self.say("case", args[0])
+            self.out.flush()
         elif name == "doc":
             self.docs.append(args[0])
         elif name == "open":

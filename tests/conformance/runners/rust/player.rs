@@ -117,6 +117,7 @@ impl<W: Write> Player<W> {
                 self.now = 0;
                 self.connect = None;
                 self.say(["case", word(1)])?;
+                self.out.flush()?;
             }
             "doc" => self.docs.push(word(1).to_owned()),
             "open" => {

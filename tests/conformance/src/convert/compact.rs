@@ -67,6 +67,9 @@ fn script(given: &Json, expect: &Json, seed: u64) -> Result<Script, String> {
     script.add(["doc", &bootstrap.to_string()]);
     script.add(["doc", &routes(given)?.to_string()]);
     script.add(["open", &seed.to_string(), ""]);
+    if given.get("clusters").items().iter().any(strict) {
+        script.add(["connect", "1000000"]);
+    }
     rules(&mut script, given)?;
     let several =
         given.get("requests").i64().unwrap_or_else(|| expect.get("requests").items().len().max(1) as i64);
@@ -167,6 +170,12 @@ fn endpoint(host: &Json) -> Json {
     endpoint
 }
 
+/// Whether a limit of a cluster only acts while connections are being made.
+fn strict(cluster: &Json) -> bool {
+    let thresholds = cluster.get("circuit_breakers").get("thresholds").items();
+    thresholds.iter().any(|limits| limits.has("max_pending_requests") || limits.has("max_connections"))
+}
+
 fn cluster_document(cluster: &Json) -> Result<Json, String> {
     let name = cluster.get("name").text();
     let mut document = object! {"name" => name.as_str(), "connect_timeout" => "0.25s"};
@@ -190,6 +199,9 @@ fn cluster_document(cluster: &Json) -> Result<Json, String> {
             }
             _ => document.set(key, value.clone()),
         }
+    }
+    if strict(cluster) {
+        document.set("nexthop", object! {"connections" => "strict"});
     }
     if kind == "static" {
         let mut groups = Vec::new();

@@ -3,6 +3,7 @@
 mod compact;
 mod facts;
 mod live;
+mod other;
 mod plan;
 mod predicates;
 
@@ -41,6 +42,7 @@ pub fn job(case: &Case) -> Result<Job, String> {
     let folder = case.file.split('/').next().unwrap_or("");
     let (scripts, judge) = match (folder, case.file.as_str()) {
         ("envoy-live", _) => live::convert(case)?,
+        (_, "composite/other_live.json") => other::convert(case)?,
         (_, "retry/retry_on_predicates.json") => predicates::convert(case)?,
         _ if case.file.contains("config") || case.expect().has("error") => facts::convert(case)?,
         _ if case.given().get("clusters").items().iter().any(|cluster| cluster.has("type")) => {

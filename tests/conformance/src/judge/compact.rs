@@ -187,3 +187,34 @@ pub fn predicates(expect: &Json, tokens: Vec<String>) -> Judge {
         })
     })
 }
+
+/// Attempts by the letter of their cluster, statuses, and some counters.
+pub fn letters(expect: Json, ports: &'static [(&'static str, i64)]) -> Judge {
+    Box::new(move |traces| {
+        any(traces, |trace| {
+            let mut out = sound(trace);
+            let letter = |host: &str| {
+                let found = ports.iter().find(|(_, port)| port.to_string() == port_of(host));
+                found.map_or_else(|| host.to_owned(), |(letter, _)| (*letter).to_owned())
+            };
+            let wanted: Vec<Vec<String>> = expect
+                .get("attempts")
+                .items()
+                .iter()
+                .map(|attempts| attempts.items().iter().map(Json::text).collect())
+                .collect();
+            let sent = |seen: &Seen| seen.attempts.iter().map(|attempt| letter(&attempt.host)).collect();
+            same(&mut out, "attempts", &wanted, &trace.requests.iter().map(sent).collect());
+            let statuses: Vec<i64> = expect.get("status").items().iter().filter_map(Json::i64).collect();
+            if !statuses.is_empty() {
+                let got = trace.requests.iter().map(|seen| i64::from(seen.status)).collect();
+                same(&mut out, "status", &statuses, &got);
+            }
+            for (name, wanted) in expect.get("counters").entries() {
+                let got = trace.stats.get("end").and_then(|stats| stats.get(&format!("cluster.{name}")));
+                same(&mut out, name, &wanted.f64(), &got.copied());
+            }
+            out
+        })
+    })
+}

@@ -113,5 +113,5 @@ fn kept(name: &str, breakers: bool) -> bool {
         || ["lb_", "retry.", "outlier_detection.", "membership_"]
             .iter()
             .any(|family| name.starts_with(family))
-        || name.starts_with("circuit_breakers.") && breakers
+        || name.starts_with("circuit_breakers.") && !name.contains(".remaining_") && breakers
 }
