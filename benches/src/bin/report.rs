@@ -23,15 +23,23 @@ const GATES: [(&str, &str, f64); 6] = [
 ];
 
 fn main() {
-    let rows: Vec<Row> = std::io::stdin().lock().lines().map_while(Result::ok).filter_map(|line| read(&line)).collect();
-    println!("{:<8} {:<28} {:>6} {:>10} {:>10} {:>9} {:>6}", "face", "case", "hosts", "min ns", "median ns", "x empty", "gate");
-    let rust = |hosts: u64| rows.iter().find(|r| r.face == "rust" && r.case == "choose+complete" && r.hosts == hosts);
+    let rows: Vec<Row> =
+        std::io::stdin().lock().lines().map_while(Result::ok).filter_map(|line| read(&line)).collect();
+    println!(
+        "{:<8} {:<28} {:>6} {:>10} {:>10} {:>9} {:>6}",
+        "face", "case", "hosts", "min ns", "median ns", "x empty", "gate"
+    );
+    let rust = |hosts: u64| {
+        rows.iter().find(|r| r.face == "rust" && r.case == "choose+complete" && r.hosts == hosts)
+    };
     for row in &rows {
         let unit = rows.iter().find(|r| {
-            r.face == row.face && (r.case == "empty" || (r.face == "rust" && r.case == "limit" && r.hosts == row.hosts))
+            r.face == row.face
+                && (r.case == "empty" || (r.face == "rust" && r.case == "limit" && r.hosts == row.hosts))
         });
         let ratio = unit.map_or(f64::NAN, |unit| row.min / unit.min);
-        let gate = GATES.iter().find(|(face, case, _)| *face == row.face && *case == row.case && row.hosts == 100);
+        let gate =
+            GATES.iter().find(|(face, case, _)| *face == row.face && *case == row.case && row.hosts == 100);
         let verdict = match gate {
             Some((_, _, most)) if ratio <= most * 1.15 => format!("<= {most}"),
             Some((_, _, most)) => format!("> {most}!"),
@@ -45,10 +53,21 @@ fn main() {
             && row.case == "choose+complete"
             && let (Some(rust), Some(unit)) = (rust(row.hosts), unit)
         {
-            println!("{:<8} {:<28} {:>6} {:>10.2} {:>10} {:>9.2} {:>6}", "c", "  over Rust's, in empty calls", row.hosts, row.min - rust.min, "", (row.min - rust.min) / unit.min, "<= 5");
+            println!(
+                "{:<8} {:<28} {:>6} {:>10.2} {:>10} {:>9.2} {:>6}",
+                "c",
+                "  over Rust's, in empty calls",
+                row.hosts,
+                row.min - rust.min,
+                "",
+                (row.min - rust.min) / unit.min,
+                "<= 5"
+            );
         }
     }
-    println!("\nx empty: of the same face, in this run (rust: of the minimal engine M at the same number of hosts)");
+    println!(
+        "\nx empty: of the same face, in this run (rust: of the minimal engine M at the same number of hosts)"
+    );
 }
 
 /// A flat JSON object of text and numbers.

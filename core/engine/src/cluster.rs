@@ -101,7 +101,9 @@ impl ClusterView {
 
     pub(crate) fn bounds(spec: &ClusterSpec) -> bool {
         match &spec.policy {
-            PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => hashing.balance_factor > 0,
+            PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => {
+                hashing.balance_factor > 0
+            }
             _ => false,
         }
     }

@@ -14,9 +14,9 @@ use crate::request::Walk;
 use crate::request::slab::Slab;
 use crate::snapshot::Snapshot;
 use crate::spec::{SpecError, Specs, Thresholds};
+use crate::sync::{Mutex, MutexGuard};
 use crate::update::Master;
 use crate::worker::Worker;
-use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{

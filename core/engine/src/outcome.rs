@@ -376,7 +376,14 @@ pub struct Packed(pub u64, pub u64);
 
 impl Packed {
     #[inline]
-    pub(crate) const fn new(action: u8, reason: u8, bits: u8, flags: u32, status: u16, after_ms: u32) -> Self {
+    pub(crate) const fn new(
+        action: u8,
+        reason: u8,
+        bits: u8,
+        flags: u32,
+        status: u16,
+        after_ms: u32,
+    ) -> Self {
         Self(
             (action as u64) << 8 | (reason as u64) << 16 | (bits as u64) << 24 | (flags as u64) << 32,
             status as u64 | (after_ms as u64) << 32,

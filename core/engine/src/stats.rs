@@ -122,7 +122,8 @@ impl ClusterCounters {
     pub fn count_status(&self, status: u16, retried: bool) {
         use Counter as C;
         const FINALS: [C; 5] = [C::Rq1xx, C::Rq2xx, C::Rq3xx, C::Rq4xx, C::Rq5xx];
-        const RETRIED: [C; 5] = [C::RetryRqCompleted, C::RetryRq2xx, C::RetryRq3xx, C::RetryRq4xx, C::RetryRq5xx];
+        const RETRIED: [C; 5] =
+            [C::RetryRqCompleted, C::RetryRq2xx, C::RetryRq3xx, C::RetryRq4xx, C::RetryRq5xx];
         let (completed, classes) =
             if retried { (C::RetryRqCompleted, &RETRIED) } else { (C::RqCompleted, &FINALS) };
         self.count(completed);

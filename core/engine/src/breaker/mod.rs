@@ -7,6 +7,9 @@ pub(crate) mod queue;
 mod permit;
 
 pub(crate) use ledger::Ledger;
-pub(crate) use permit::{Ask, Permit, Promotions, acquire, acquire_free, close_idle, connected, host_gone, leave, release, release_free};
+pub(crate) use permit::{
+    Ask, Permit, Promotions, acquire, acquire_free, close_idle, connected, host_gone, leave, release,
+    release_free,
+};
 pub(crate) use pool::is_pinned;
 pub(crate) use queue::{Grant, Place, Queues};

@@ -130,7 +130,7 @@ pub(crate) fn acquire(
 ) -> Permit {
     if pool::queued(ask.pool().load(Relaxed)) > 0 {
         // `acquire_free` may have given back a stream behind the queue's back.
-        serve(ask, &mut ask.queues.lock(), promotions);
+        hand_out(ask, &mut ask.queues.lock(), promotions);
     }
     if pool::take_free(ask.pool(), ask.streams) {
         attach(ask, promotions)
@@ -212,23 +212,26 @@ fn give_stream(ask: &Ask<'_>, closed: bool, promotions: &dyn Promotions) {
     }
 }
 
-/// Hands free streams to the queue, oldest first; opens a connection when one is allowed and needed.
+/// Hands free streams to the queue; opens a connection when one is allowed and needed.
 fn serve(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) {
-    let pool = ask.pool();
-    while pool::queued(pool.load(Relaxed)) > 0 {
-        if !pool::promote(pool, ask.streams) {
-            if ask.strict {
-                begin_connections(ask, queues);
-                return;
-            }
-            if ask.may_connect(0) {
-                if pool::connect(pool) {
-                    continue;
-                }
-                ledger::give(&ask.ledger.connections);
-            }
+    hand_out(ask, queues, promotions);
+    if ask.strict {
+        begin_connections(ask, queues);
+        return;
+    }
+    while pool::queued(ask.pool().load(Relaxed)) > 0 && ask.may_connect(0) {
+        if !pool::connect(ask.pool()) {
+            ledger::give(&ask.ledger.connections);
             return;
         }
+        hand_out(ask, queues, promotions);
+    }
+}
+
+/// Hands free streams to the queue, oldest first.
+fn hand_out(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) {
+    let pool = ask.pool();
+    while pool::promote(pool, ask.streams) {
         ledger::give(&ask.ledger.pending);
         let Some(entry) = queues.pop(ask.key()) else { return };
         let Some(grant) = promotions.grant(entry.request) else { continue };

@@ -132,8 +132,12 @@ impl<'a> Walk<'a> {
         if let Some(Stateless { number }) = stateless {
             self.number(st, number);
             if !head.tried.is_empty() {
-                st.rare().tried =
-                    head.tried.split(',').map(|a| a.trim_ascii().to_owned()).filter(|a| !a.is_empty()).collect();
+                st.rare().tried = head
+                    .tried
+                    .split(',')
+                    .map(|a| a.trim_ascii().to_owned())
+                    .filter(|a| !a.is_empty())
+                    .collect();
             }
         }
         self.first(policies, slot, id.pack(), st, out);

@@ -5,8 +5,6 @@ use super::{Waiters, Walk, clear};
 use crate::balance::Selection;
 use crate::breaker::ledger;
 use crate::breaker::{Permit, Place, acquire, acquire_free, leave, release};
-use crate::snapshot::Snapshot;
-use crate::spec::ConnectionStyle;
 use crate::clock::Time;
 use crate::cluster::ClusterView;
 use crate::engine::Core;
@@ -14,6 +12,8 @@ use crate::ids::{Id, attempt_mark, request_of};
 use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, refusal, resource, span, wait};
 use crate::policies::Policies;
 use crate::request::slab::Slot;
+use crate::snapshot::Snapshot;
+use crate::spec::ConnectionStyle;
 use crate::stats::Counter;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -126,13 +126,8 @@ impl<'a> Walk<'a> {
         };
         // A first choice among hosts of its own is by far the most frequent one.
         let picked = if view.composite.is_none() && !st.is_retry {
-            let want = Want {
-                hash: st.hash,
-                own_hashes: &[],
-                number: st.number,
-                candidates: 1,
-                reject: None,
-            };
+            let want =
+                Want { hash: st.hash, own_hashes: &[], number: st.number, candidates: 1, reject: None };
             self.among(st.cluster, view, &want)
         } else {
             self.host(policies, st)
@@ -407,7 +402,8 @@ impl<'a> Walk<'a> {
             degraded: false,
         };
         let slot = scheduler.choose(view.view(&self.core.hosts), &mut selection);
-        let bits = if selection.panic { bits::PANIC } else { 0 } | if selection.degraded { bits::DEGRADED } else { 0 };
+        let bits = if selection.panic { bits::PANIC } else { 0 }
+            | if selection.degraded { bits::DEGRADED } else { 0 };
         match slot {
             Some(slot) => Ok(Picked { slot, cluster, priority: selection.priority, bits }),
             None => Err(resource::NONE),

@@ -1,7 +1,7 @@
 //! Ends of attempts and requests: what is held is given back, once.
 
-use super::state::{Attempt, Phase, State};
 use super::report::grpc_of;
+use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk};
 use crate::breaker::{Place, connected, leave, release, release_free};
 use crate::headers::HeaderView;
@@ -29,7 +29,9 @@ impl Walk<'_> {
         served: bool,
     ) {
         let last = at + 1 == st.attempts.len();
-        let Some(attempt) = (if last { st.attempts.pop() } else { Some(st.attempts.remove(at)) }) else { return };
+        let Some(attempt) = (if last { st.attempts.pop() } else { Some(st.attempts.remove(at)) }) else {
+            return;
+        };
         let core = self.core;
         let facts = core.hosts.facts(attempt.slot);
         let gone = facts.flags.load(Relaxed) & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK) != 0;

@@ -101,7 +101,8 @@ impl<'a> Walk<'a> {
             return Ok(self.verdict(st, action::NONE, reason::NONE, status, 0));
         }
         let names = self.names(made, st, outcome, status < 400)?;
-        let headers = HeaderView::new(names.as_deref().unwrap_or(&[]), outcome.headers).ok_or(Misuse::Invalid)?;
+        let headers =
+            HeaderView::new(names.as_deref().unwrap_or(&[]), outcome.headers).ok_or(Misuse::Invalid)?;
         let grpc = grpc_of(outcome, headers);
         let code = grpc.map_or(status, grpc_to_http);
         let attempt = st.attempts[at];

@@ -34,8 +34,8 @@ pub use waiting::wait_for;
 
 pub use nexthop_engine::hosts::HostInfo;
 pub use nexthop_engine::outcome::{
-    Decision, Head, LocalReply, Misuse, NEVER, Outcome, Packed, Ready, Verdict, action, bits, failure, finish, flags,
-    head_bits, kind, note, outcome_bits, reason, refusal, resource, wait,
+    Decision, Head, LocalReply, Misuse, NEVER, Outcome, Packed, Ready, Verdict, action, bits, failure,
+    finish, flags, head_bits, kind, note, outcome_bits, reason, refusal, resource, wait,
 };
 pub use nexthop_engine::{RequestInfo, Stat};
 
