@@ -46,7 +46,7 @@ impl Limit {
         let hosts = self.hosts.load();
         let r = random();
         let n = hosts.len() as u64;
-        let (a, b) = (((r & 0xffff_ffff) * n >> 32) as usize, ((r >> 32) * n >> 32) as usize);
+        let (a, b) = ((((r & 0xffff_ffff) * n) >> 32) as usize, (((r >> 32) * n) >> 32) as usize);
         let i = if hosts[a].active.load(Relaxed) <= hosts[b].active.load(Relaxed) { a } else { b };
         hosts[i].active.fetch_add(1, Relaxed);
         i

@@ -77,7 +77,7 @@ impl Core {
                 _ => {}
             }
         }
-        timers.leases.get_or_insert(now.plus(self.lease_pause()));
+        timers.leases.get_or_insert_with(|| now.plus(self.lease_pause()));
         self.due_by(timers.next());
     }
 

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::sync::{PoisonError, TryLockError};
-use std::time::Instant;
 
 pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
@@ -65,23 +64,5 @@ impl<T> RwLock<T> {
     #[inline]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What threads sleep on.
-#[derive(Default)]
-pub struct Condvar(std::sync::Condvar);
-
-impl Condvar {
-    /// Sleeps until notified or the instant has come, and says whether it has. Wakes without reason too.
-    pub fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, until: Instant) -> (MutexGuard<'a, T>, bool) {
-        let left = until.saturating_duration_since(Instant::now());
-        let (guard, result) = self.0.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner);
-        (guard, result.timed_out())
-    }
-
-    /// Wakes all.
-    pub fn notify_all(&self) {
-        self.0.notify_all();
     }
 }

@@ -263,22 +263,15 @@ impl Walk<'_> {
                 }
             }
             note::SENT => st.sent = true,
-            note::BODY_COMPLETE => {
-                if st.upload_open {
-                    st.upload_open = false;
-                    st.deadline = if st.timeout == crate::outcome::NEVER {
-                        crate::clock::Time::NEVER
-                    } else {
-                        self.now.plus(st.timeout)
-                    };
-                }
+            note::BODY_COMPLETE if st.upload_open => {
+                st.upload_open = false;
+                let never = st.timeout == crate::outcome::NEVER;
+                st.deadline = if never { crate::clock::Time::NEVER } else { self.now.plus(st.timeout) };
             }
-            note::RETRY_ABANDONED => {
-                if st.retries {
-                    st.retries = false;
-                    st.abandoned = true;
-                    self.clusters[st.cluster as usize].counters.count(Counter::RetryOrShadowAbandoned);
-                }
+            note::RETRY_ABANDONED if st.retries => {
+                st.retries = false;
+                st.abandoned = true;
+                self.clusters[st.cluster as usize].counters.count(Counter::RetryOrShadowAbandoned);
             }
             note::INTERIM => st.interim = true,
             _ => {}

@@ -5,7 +5,8 @@ use super::registry;
 use nexthop_engine::Misuse;
 use nexthop_engine::engine::WaitsFor;
 use nexthop_engine::ids::engine_of;
-use nexthop_engine::sync::{Condvar, Mutex};
+use nexthop_engine::sync::{Mutex, MutexGuard};
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -76,4 +77,22 @@ pub fn wait_for(request: u64, max_ns: u64) -> Result<(), Error> {
     drop(held);
     waiters.blocked.fetch_sub(1, AcqRel);
     Ok(())
+}
+
+/// What threads sleep on.
+#[derive(Default)]
+struct Condvar(std::sync::Condvar);
+
+impl Condvar {
+    /// Sleeps until notified or the instant has come, and says whether it has. Wakes without reason too.
+    fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, until: Instant) -> (MutexGuard<'a, T>, bool) {
+        let left = until.saturating_duration_since(Instant::now());
+        let (guard, result) = self.0.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner);
+        (guard, result.timed_out())
+    }
+
+    /// Wakes all.
+    fn notify_all(&self) {
+        self.0.notify_all();
+    }
 }
