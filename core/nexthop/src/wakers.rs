@@ -3,7 +3,9 @@
 use crate::raw::{self, Ready};
 use nexthop_engine::sync::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
+#[cfg(feature = "tokio")]
+use std::sync::atomic::Ordering::AcqRel;
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire};
 use std::task::Waker;
 
 /// Ready requests without a waker that are kept for [`take`](Wakers::take).
@@ -24,6 +26,7 @@ struct Inner {
 
 impl Wakers {
     /// Who is woken when this request's turn comes. Ask once more after this: the turn may have come before.
+    #[cfg(feature = "tokio")]
     pub(crate) fn register(&self, request: u64, waker: &Waker) {
         let mut inner = self.inner.lock();
         match inner.by_request.get_mut(&request) {
@@ -36,6 +39,7 @@ impl Wakers {
     }
 
     /// The request waits no longer.
+    #[cfg(feature = "tokio")]
     pub(crate) fn forget(&self, request: u64) {
         if self.inner.lock().by_request.remove(&request).is_some() {
             self.waiting.fetch_sub(1, AcqRel);
