@@ -207,6 +207,14 @@ func (a Attempt) End(o *Outcome) error {
 	return err
 }
 
+// Note tells a fact before the report. It does nothing when the attempt has ended.
+func (a Attempt) Note(what Note) error {
+	if a.e == nil {
+		return &UsageError{ErrInvalid, "this attempt was not chosen by an engine"}
+	}
+	return a.e.note(a.id, what)
+}
+
 // Cancel drops the attempt: no outlier report, no retry. It is for defer: nothing once the attempt has ended, or its
 // body was handed over.
 func (a Attempt) Cancel() {

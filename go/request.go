@@ -197,10 +197,19 @@ type RequestInfo struct {
 func (r *Request) Info() (RequestInfo, error) { return requestInfo(r.id.Load()) }
 
 // BodyComplete tells that a streamed upload is over: timers start.
-func (r *Request) BodyComplete() { r.e.note(r.id.Load(), C.NEXTHOP_NOTE_BODY_COMPLETE) }
+func (r *Request) BodyComplete() { _ = r.Note(NoteBodyComplete) }
 
 // RetryAbandoned tells that the upload outgrew what the caller keeps: no retry any more.
-func (r *Request) RetryAbandoned() { r.e.note(r.id.Load(), C.NEXTHOP_NOTE_RETRY_ABANDONED) }
+func (r *Request) RetryAbandoned() { _ = r.Note(NoteRetryAbandoned) }
+
+// Note tells a fact about the request, from its first choice on. It does nothing when the request has ended.
+func (r *Request) Note(what Note) error {
+	id := r.id.Load()
+	if id == 0 {
+		return &UsageError{ErrState, "no attempt has begun yet; choose a host first"}
+	}
+	return r.e.note(id, what)
+}
 
 // Close ends the request; its open attempts are cancelled. A body that was handed over goes on and ends it.
 func (r *Request) Close() {
@@ -219,12 +228,13 @@ func (r *Request) finish(reason C.uint32_t) {
 	}
 }
 
-func (e *Engine) note(id uint64, what C.uint32_t) {
-	if id == 0 {
-		return
-	}
+func (e *Engine) note(id uint64, what Note) error {
 	var bits C.uint32_t
-	if C.nexthop_note(C.uint64_t(id), what, C.NEXTHOP_NOW, &bits) == C.NEXTHOP_OK {
+	err := checked(func() C.nexthop_status {
+		return C.nexthop_note(C.uint64_t(id), C.uint32_t(what), C.NEXTHOP_NOW, &bits)
+	})
+	if err == nil {
 		e.seen(uint32(bits))
 	}
+	return err
 }

@@ -122,6 +122,20 @@ func (f Failure) String() string { return name(C.NEXTHOP_NAMES_FAILURE, uint32(f
 
 func (f Failure) Error() string { return "nexthop: " + f.String() }
 
+// Note is a fact between a choice and the report, for [Request.Note] and [Attempt.Note].
+type Note uint8
+
+// Notes.
+const (
+	NoteConnected      Note = 1 // a connection is there that a queued request of a cluster with strict connections asked for
+	NoteSent           Note = 2 // the request headers are sent
+	NoteBodyComplete   Note = 3 // a streaming upload is over: timers start
+	NoteRetryAbandoned Note = 4 // the upload outgrew what the caller keeps: no retry any more
+	NoteInterim        Note = 5 // an interim response arrived
+)
+
+func (n Note) String() string { return name(C.NEXTHOP_NAMES_NOTE, uint32(n)) }
+
 // Flags are Envoy's response flags.
 type Flags uint32
 

@@ -219,6 +219,7 @@
 #define NEXTHOP_NAMES_FAILURE_DETAILS 8 /**< A failure's response code details. */
 #define NEXTHOP_NAMES_WAIT 9 /**< Why to wait. */
 #define NEXTHOP_NAMES_RESOURCE 10 /**< A limit. */
+#define NEXTHOP_NAMES_NOTE 11 /**< A note. */
 
 /** 0, or one of the negative numbers below. */
 typedef int32_t nexthop_status;

@@ -162,6 +162,8 @@ export declare class Request implements AsyncIterable<Attempt>, AsyncDisposable 
   responseHeaders(): Record<string, string>;
   /** A streaming upload is complete: its time-outs begin. */
   bodyComplete(): void;
+  /** A fact between choices and reports; nothing happens when the request has ended. */
+  note(what: Note): void;
   /** The client is gone; attempts whose body was handed over go on. */
   close(): void;
   [Symbol.asyncIterator](): AsyncIterator<Attempt>;
@@ -203,9 +205,18 @@ export declare class Attempt implements Disposable {
   end(more?: { trailers?: Headers; grpcStatus?: number }): void;
   /** A failure by name, or an error of fetch, undici, node:http, node:http2. */
   fail(failure: string | Error, detail?: string): Verdict;
+  /** A fact before the report; nothing happens when the attempt has ended. */
+  note(what: Note): void;
   /** The stream ends the attempt: its end, its error, its early close. Handling its errors stays the caller's (`pipeline`). */
   body<S extends NodeJS.ReadableStream | ReadableStream>(stream: S): S;
 }
+
+/**
+ * What can be noted. `connected`: a connection that a queued request of a cluster with strict connections asked for is
+ * there. `sent`: the request headers are sent. `body_complete`: a streaming upload is over. `retry_abandoned`: the upload outgrew
+ * what the caller keeps, no retry any more. `interim`: an interim response arrived.
+ */
+export type Note = 'connected' | 'sent' | 'body_complete' | 'retry_abandoned' | 'interim';
 
 export interface Verdict {
   readonly action: 'forward' | 'retry' | 'discard';

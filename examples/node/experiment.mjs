@@ -8,14 +8,14 @@ const lab = process.env.LAB ?? 'http://127.0.0.1:18101';
 
 async function one(path, headers, told) {
   const call = mesh.request({ method: 'GET', authority: 'lab.example', path, headers });
-  const answer = { status: 0, attempts: 0, address: '' };
+  const answer = { status: 0, attempts: 0, last: undefined };
   let mark = performance.now();
   try {
     for await (const attempt of call) {
       // Later attempts come after a back-off: their choice cannot be told from the wait.
       if (attempt.number === 1) told.choosing += performance.now() - mark;
       answer.attempts = attempt.number;
-      answer.address = attempt.host.address;
+      answer.last = attempt;
       // Undefined: the connection failed and a retry follows.
       const reply = await attempt.send(() => fetch(attempt.url(), { headers, signal: attempt.signal }));
       if (!reply) continue;
@@ -44,10 +44,12 @@ async function experiment(name, path, count) {
     const headers = name === 'chain' ? { 'x-fail': String(number % 3) } : {};
     const answer = await one(path, headers, told);
     attempts += answer.attempts;
-    if (answer.status < 500) {
-      success += 1;
+    if (answer.status < 500) success += 1;
+    // A final answer, good or bad; not where the retry was refused.
+    if (answer.last?.verdict?.retry === false) {
+      const { address } = answer.last.host;
       const hosts = (answeredBy[answer.attempts] ??= {});
-      hosts[answer.address] = (hosts[answer.address] ?? 0) + 1;
+      hosts[address] = (hosts[address] ?? 0) + 1;
     }
     if (number % 20 === 0 || number === count - 1) process.stderr.write(`\rnode  ${name}  ${number + 1}/${count}   `);
   }

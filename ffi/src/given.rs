@@ -183,6 +183,8 @@ pub const NEXTHOP_NAMES_FAILURE_DETAILS: u32 = 8;
 pub const NEXTHOP_NAMES_WAIT: u32 = 9;
 /// A limit.
 pub const NEXTHOP_NAMES_RESOURCE: u32 = 10;
+/// A note.
+pub const NEXTHOP_NAMES_NOTE: u32 = 11;
 
 #[cfg(test)]
 mod tests {

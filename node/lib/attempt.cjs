@@ -8,7 +8,7 @@ const text = require('./text.cjs');
 const failures = require('./failure.cjs');
 const { handOver } = require('./body.cjs');
 const { cold, hotError, invalid, UsageError } = require('./errors.cjs');
-const { FAILURES, EMPTY, milliseconds, pairs } = require('./values.cjs');
+const { FAILURES, NOTES, EMPTY, milliseconds, pairs } = require('./values.cjs');
 
 const OPEN = 0;
 const ANSWERED = 1;
@@ -123,6 +123,10 @@ class Attempt {
     if (more !== undefined) check.knownKeys('end', more, END_KEYS);
     this._report(END, 0, 0, more?.trailers, more, '');
     this._judge(ENDED);
+  }
+
+  note(what) {
+    this._binding.tell(this._low, this._high, check.oneOf('note', what, NOTES));
   }
 
   fail(failure, detail) {

@@ -5,7 +5,7 @@
 const native = require('./native.cjs');
 const text = require('./text.cjs');
 const mailbox = require('./mailbox.cjs');
-const { cold } = require('./errors.cjs');
+const { cold, hotError } = require('./errors.cjs');
 const { RealClock, ManualClock } = require('./clock.cjs');
 const { tables, Verdict, Host } = require('./values.cjs');
 const { Wanted } = require('./headers.cjs');
@@ -116,6 +116,17 @@ class Binding {
   }
 
   /** What every answer may carry besides itself. */
+  /** A fact about a request or attempt. */
+  tell(low, high, what) {
+    const { words } = this;
+    words[0] = low;
+    words[1] = high;
+    words[2] = what;
+    this.note();
+    if (words[30] < 0) throw hotError(words[30]);
+    if (words[30] > 0) this.signals(words[30]);
+  }
+
   signals(bits) {
     if ((bits & WAKE) !== 0) this.wake();
     if ((bits & WANT_CHANGED) !== 0) this.requestWanted = undefined;

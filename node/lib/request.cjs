@@ -2,16 +2,16 @@
 // One downstream request: its attempts, its waits, its end.
 
 const native = require('./native.cjs');
+const check = require('./check.cjs');
 const { Attempt, ANSWERED, ENDED } = require('./attempt.cjs');
 const { cold, hotError, RefusedError, UsageError } = require('./errors.cjs');
-const { Wait, Refusal, localReply, milliseconds, pairs } = require('./values.cjs');
+const { NOTES, Wait, Refusal, localReply, milliseconds, pairs } = require('./values.cjs');
 const { PLAIN } = require('./head.cjs');
 const { run } = require('./run.cjs');
 
 const GO = 1;
 const WAIT = 2;
 const ABORT_OTHERS = 2;
-const BODY_COMPLETE = 3;
 // A lost wake-up costs this, not a hang.
 const LONGEST_QUEUE_WAIT = 1000;
 
@@ -97,14 +97,13 @@ class Request {
   }
 
   bodyComplete() {
-    if (!this._begun) return;
-    const binding = this._binding;
-    const { words } = binding;
-    words[0] = this._low;
-    words[1] = this._high;
-    words[2] = BODY_COMPLETE;
-    binding.note();
-    if (words[30] > 0) binding.signals(words[30]);
+    if (this._begun) this._binding.tell(this._low, this._high, NOTES.body_complete);
+  }
+
+  note(what) {
+    const number = check.oneOf('note', what, NOTES);
+    if (!this._begun) throw new UsageError('ERR_NEXTHOP_STATE', 'note: no attempt has begun yet; choose a host first');
+    this._binding.tell(this._low, this._high, number);
   }
 
   /** Ends the request from outside; an attempt whose body was handed over goes on. */

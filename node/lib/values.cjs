@@ -7,6 +7,7 @@ const tables = native.tables();
 // Nothing to do is forward, too: interim responses, cancelled attempts.
 const ACTIONS = ['forward', 'forward', 'retry', 'discard'];
 const FAILURES = new Map(tables.failures.map((name, number) => [name, number]).slice(1));
+const NOTES = Object.fromEntries(tables.notes.map((name, number) => [name, number]).slice(1));
 const EMPTY = Object.freeze({});
 
 const named = (table, number) => table[number] ?? `unknown(${number})`;
@@ -106,5 +107,5 @@ function deepFreeze(value) {
 }
 
 module.exports = {
-  tables, FAILURES, EMPTY, Verdict, Wait, Refusal, LocalReply, Host, localReply, pairs, milliseconds,
+  tables, FAILURES, NOTES, EMPTY, Verdict, Wait, Refusal, LocalReply, Host, localReply, pairs, milliseconds,
 };

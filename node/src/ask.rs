@@ -110,13 +110,14 @@ plain! {
 }
 
 plain! {
-    /// Names by number: failures, reasons, refusals, waits, flags, resources; and the target of unknown names.
+    /// Names by number: failures, notes, reasons, refusals, waits, flags, resources; and the target of unknown names.
     tables, |env, []| {
         let resources: Vec<&str> = (0..=u8::MAX).map(raw::resource::name).collect();
         let used = resources.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1);
         let object = values::object(env)?;
         let all: [(&CStr, &[&str]); 6] = [
             (c"failures", &raw::failure::NAMES),
+            (c"notes", &raw::note::NAMES),
             (c"reasons", &raw::reason::NAMES),
             (c"refusals", &raw::refusal::NAMES),
             (c"waits", &raw::wait::NAMES),

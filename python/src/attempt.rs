@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::error::{self, misuse, module};
 use crate::head::OwnedHead;
 use crate::host::Host;
-use crate::request::Request;
+use crate::request::{Request, note_number};
 use crate::values::{Done, Verdict, seconds};
 use nexthop::raw::{self, Decision, NEVER, NOW, Outcome, action, bits, failure};
 use pyo3::exceptions::{PyBaseException, PyTypeError};
@@ -407,6 +407,15 @@ impl Attempt {
             return self.fail_by(failure, detail);
         }
         Err(PyTypeError::new_err("failure must be a failure's name or an exception"))
+    }
+
+    /// A fact before the report, by its name. Nothing happens when the attempt has ended.
+    fn note(&self, py: Python<'_>, what: &str) -> PyResult<()> {
+        let what = note_number(py, what)?;
+        let bits = raw::with_local(|local| raw::note(local, self.decision.attempt, what, NOW))
+            .map_err(|error| misuse(py, error))?;
+        self.engine.get().heed(py, bits);
+        Ok(())
     }
 
     /// Drops the attempt: no report to outlier detection, no retry. Harmless when it has ended.

@@ -32,6 +32,17 @@ pub(crate) struct Request {
     pub(crate) handed: AtomicBool,
 }
 
+/// The number of a note's name.
+pub(crate) fn note_number(py: Python<'_>, name: &str) -> PyResult<u32> {
+    match raw::note::NAMES.iter().position(|known| *known == name) {
+        Some(number) if number > 0 => Ok(number as u32),
+        _ => {
+            let names = raw::note::NAMES[1..].join(", ");
+            Err(error::invalid(py, &format!("{name:?} is no note; the notes are {names}")))
+        }
+    }
+}
+
 /// What choosing answered.
 pub(crate) enum Step {
     Go(Py<Attempt>),
@@ -187,6 +198,20 @@ impl Request {
         }
     }
 
+    fn tell(&self, py: Python<'_>, what: u32) -> PyResult<()> {
+        match self.id() {
+            0 | CLOSED => {
+                Err(error::usage(py, raw::Misuse::State, "no attempt has begun yet; choose a host first"))
+            }
+            id => {
+                let bits = raw::with_local(|local| raw::note(local, id, what, NOW))
+                    .map_err(|error| misuse(py, error))?;
+                self.engine.get().heed(py, bits);
+                Ok(())
+            }
+        }
+    }
+
     pub(crate) fn idle_timeout(&self) -> Option<f64> {
         self.info().and_then(|info| seconds(info.idle_timeout))
     }
@@ -275,17 +300,12 @@ impl Request {
 
     /// The upload is complete: time-outs begin (`body="streaming"`).
     fn body_complete(&self, py: Python<'_>) -> PyResult<()> {
-        match self.id() {
-            0 | CLOSED => {
-                Err(error::usage(py, raw::Misuse::State, "no attempt has begun yet; choose a host first"))
-            }
-            id => {
-                let bits = raw::with_local(|local| raw::note(local, id, raw::note::BODY_COMPLETE, NOW))
-                    .map_err(|error| misuse(py, error))?;
-                self.engine.get().heed(py, bits);
-                Ok(())
-            }
-        }
+        self.tell(py, raw::note::BODY_COMPLETE)
+    }
+
+    /// A fact between choices and reports, by its name. Nothing happens when the request has ended.
+    fn note(&self, py: Python<'_>, what: &str) -> PyResult<()> {
+        self.tell(py, note_number(py, what)?)
     }
 
     /// Ends the request; attempts whose body has taken over go on.

@@ -504,6 +504,8 @@ pub mod note {
     pub const BODY_COMPLETE: u32 = 3;
     pub const RETRY_ABANDONED: u32 = 4;
     pub const INTERIM: u32 = 5;
+    /// Names by number.
+    pub const NAMES: [&str; 6] = ["", "connected", "sent", "body_complete", "retry_abandoned", "interim"];
 }
 
 /// Why a request is finished from outside.

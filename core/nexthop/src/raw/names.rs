@@ -1,10 +1,11 @@
 //! Static names of numbers.
 
-use nexthop_engine::outcome::{failure, flags, reason, refusal, resource, wait};
+use nexthop_engine::outcome::{failure, flags, note, reason, refusal, resource, wait};
 use nexthop_engine::{refusal_body, refusal_details, retry};
 
 /// Static names. Tables: 1 flag by bit, 2 failure, 3 refusal, 4 a refusal's details, 5 a refusal's body,
-/// 6 reason, 7 status code, 8 details by failure, 9 wait reason, 10 resource. Empty for unknown values.
+/// 6 reason, 7 status code, 8 details by failure, 9 wait reason, 10 resource, 11 note. Empty for unknown
+/// values.
 pub fn name(table: u32, value: u32) -> &'static str {
     let at = value as usize;
     let small = u8::try_from(value).unwrap_or(u8::MAX);
@@ -19,6 +20,7 @@ pub fn name(table: u32, value: u32) -> &'static str {
         8 if at < failure::NAMES.len() => retry::details(small),
         9 => wait::NAMES.get(at).copied().unwrap_or(""),
         10 => resource::name(small),
+        11 => note::NAMES.get(at).copied().unwrap_or(""),
         _ => "",
     }
 }

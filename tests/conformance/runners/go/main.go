@@ -372,7 +372,9 @@ func (p *player) step() {
 	case begin, ask:
 		p.ask(e.call)
 	case connected:
-		panic("this face takes no notes")
+		if err := e.call.request.Note(nexthop.NoteConnected); err != nil {
+			panic(err)
+		}
 	case acting:
 		e.try.last = p.now
 		p.act(e.try, e.words)
@@ -523,7 +525,9 @@ func (p *player) act(on *try, words []string) {
 			return
 		}
 	case "note":
-		panic("this face takes no notes")
+		if err = attempt.Note(notes[args[0]]); err == nil {
+			return
+		}
 	default:
 		c.request.Close()
 		p.say("gone", c.index, number(p.now))
@@ -566,6 +570,8 @@ func (p *player) done(c *call) {
 	p.next(c.batch, c.batch.gap)
 }
 
+var notes = map[string]nexthop.Note{}
+
 var failures = map[string]error{}
 
 // archive is set by the linker, so that a new archive means a new program.
@@ -574,6 +580,9 @@ var archive string
 func main() {
 	for failure := nexthop.Failure(1); failure <= 18; failure++ {
 		failures[failure.String()] = failure
+	}
+	for note := nexthop.NoteConnected; note <= nexthop.NoteInterim; note++ {
+		notes[note.String()] = note
 	}
 	p := &player{out: bufio.NewWriterSize(os.Stdout, 1<<16)}
 	p.reset()

@@ -7,6 +7,7 @@ import io.nexthop.Failure;
 import io.nexthop.Head;
 import io.nexthop.HeaderSource;
 import io.nexthop.LocalReply;
+import io.nexthop.Note;
 import io.nexthop.Outcome;
 import io.nexthop.Refusal;
 import io.nexthop.Request;
@@ -395,7 +396,7 @@ public final class Runner {
     advance(event.time());
     switch (event.kind()) {
       case BEGIN, ASK -> ask(call);
-      case CONNECTED -> throw new UnsupportedOperationException("this face takes no notes");
+      case CONNECTED -> call.request.note(Note.CONNECTED);
       case ACT -> {
         on.last = now;
         @SuppressWarnings("unchecked") List<String> words = (List<String>) event.detail();
@@ -547,7 +548,10 @@ public final class Runner {
           done(call);
           return;
         }
-        case "note" -> throw new UnsupportedOperationException("this face takes no notes");
+        case "note" -> {
+          attempt.note(Note.valueOf(args.get(0).toUpperCase(Locale.ROOT)));
+          return;
+        }
         default -> {
           call.request.close();
           say("gone", call.index, now);

@@ -219,6 +219,12 @@ public final class Attempt implements AutoCloseable, Choice {
     return failed(report(phase, Outcome.failed(kind).detail(Failures.detail(failure))));
   }
 
+  /** A fact before the report. Nothing happens when the attempt has ended. */
+  public void note(Note what) {
+    Objects.requireNonNull(what, "what");
+    engine.note(id, what);
+  }
+
   /**
    * Hands the attempt over to this response stream: its end, error or early cancel reports. From then on leaving a
    * scope and {@link Request#close} leave the attempt alone.

@@ -343,6 +343,11 @@ public final class Engine implements AutoCloseable {
     return attempt;
   }
 
+  /** A fact about a request or attempt. */
+  void note(long about, Note what) {
+    signals(check(Native.note(about, what.number)));
+  }
+
   private Choice stateless(int kind, DecisionBuffer d) {
     if (kind < 0) {
       throw Errors.of(kind);

@@ -23,7 +23,6 @@ import java.util.function.Function;
  */
 public final class Request implements AutoCloseable, Iterable<Attempt> {
   private static final int CLIENT_GONE = 1;
-  private static final int BODY_COMPLETE = 3;
 
   final Engine engine;
   private final byte[] head;
@@ -109,13 +108,18 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
     synchronized (lock) {
       bodyDone = true;
       if (id != 0) {
-        int bits = Native.note(id, BODY_COMPLETE);
-        if (bits < 0) {
-          throw Errors.of(bits);
-        }
-        engine.signals(bits);
+        engine.note(id, Note.BODY_COMPLETE);
       }
     }
+  }
+
+  /** A fact between choices and reports. Nothing happens when the request has ended. */
+  public void note(Note what) {
+    Objects.requireNonNull(what, "what");
+    if (id == 0) {
+      throw new UsageException("state", "the request has not chosen a host yet; choose one first");
+    }
+    engine.note(id, what);
   }
 
   /** The cluster that the caller or the route named. Known after the first choice, or when it was named. */
@@ -189,7 +193,7 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
       if (kind > 0) {
         id = d.request();
         if (bodyDone) {
-          Native.note(id, BODY_COMPLETE);
+          Native.note(id, Note.BODY_COMPLETE.number);
         }
         if (d.remaining() == Durations.NEVER) {
           cleanable = engine.endWhenDropped(this, id); // nothing else would ever do it
