@@ -2,7 +2,7 @@
 
 use crate::breaker::Queues;
 use crate::clock::Time;
-use crate::cluster::Counters;
+use crate::cluster::{ClusterShared, Counters};
 use crate::events::Events;
 use crate::hosts::{HostArena, HostInfo};
 use crate::maintain::Maintenance;
@@ -471,12 +471,19 @@ impl Core {
         self.any_lost.load(Relaxed) && self.lost_slots.lock().contains(&slot)
     }
 
-    /// Holds every lock of the engine but those of single requests, so that a forked child inherits none that a
-    /// vanished thread holds.
-    pub fn freeze(&self) -> Frozen<'_> {
+    /// First of three steps that hold every lock of the engine but those of single requests, so that a forked
+    /// child inherits none that a vanished thread holds: maintenance and updates. The clusters come next
+    /// ([`ClusterHandle::freeze`]), then [`Core::freeze_rest`].
+    pub fn freeze_updates(&self) -> (FrozenUpdates<'_>, Box<[ClusterHandle]>) {
+        let maintenance = self.maintenance.lock();
         let master = self.master.lock();
-        Frozen {
-            _maintenance: self.maintenance.try_lock(),
+        let clusters = master.clusters.iter().map(|cluster| ClusterHandle(Arc::clone(&cluster.shared))).collect();
+        (FrozenUpdates { _master: master, _maintenance: maintenance }, clusters)
+    }
+
+    /// The third step.
+    pub fn freeze_rest(&self) -> FrozenRest<'_> {
+        FrozenRest {
             _ready: self.ready.list.lock(),
             _old: self.old_policies.lock(),
             _wants: self.wants.lock(),
@@ -484,7 +491,6 @@ impl Core {
             _events: self.events.hold(),
             _slots: self.slab.hold(),
             _hosts: self.hosts.hold(),
-            _master: master,
         }
     }
 
@@ -520,9 +526,35 @@ impl Core {
     }
 }
 
-/// Locks held over a fork.
-pub struct Frozen<'a> {
-    _maintenance: Option<MutexGuard<'a, Maintenance>>,
+/// A cluster whose locks can be held over a fork.
+pub struct ClusterHandle(Arc<ClusterShared>);
+
+impl ClusterHandle {
+    /// Holds the cluster's locks.
+    pub fn freeze(&self) -> FrozenCluster<'_> {
+        FrozenCluster {
+            _queues: self.0.queues.lock(),
+            _counters: self.0.counters.lock(),
+            _detector: self.0.detector.hold(),
+        }
+    }
+}
+
+/// The locks of one cluster, held over a fork.
+pub struct FrozenCluster<'a> {
+    _queues: MutexGuard<'a, Queues>,
+    _counters: MutexGuard<'a, Counters>,
+    _detector: outlier::Hold<'a>,
+}
+
+/// The locks of updates, held over a fork.
+pub struct FrozenUpdates<'a> {
+    _master: MutexGuard<'a, Master>,
+    _maintenance: MutexGuard<'a, Maintenance>,
+}
+
+/// All other locks of the engine, held over a fork.
+pub struct FrozenRest<'a> {
     _ready: MutexGuard<'a, VecDeque<u64>>,
     _old: MutexGuard<'a, Vec<Arc<Policies>>>,
     _wants: MutexGuard<'a, WantSets>,
@@ -530,5 +562,4 @@ pub struct Frozen<'a> {
     _events: crate::events::Hold<'a>,
     _slots: crate::request::slab::Hold<'a>,
     _hosts: crate::hosts::Hold<'a>,
-    _master: MutexGuard<'a, Master>,
 }

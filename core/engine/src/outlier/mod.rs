@@ -6,7 +6,7 @@ use crate::hosts::{HostArena, flag};
 use crate::random::{Random, Source};
 use crate::spec::OutlierSpec;
 use crate::stats::{ClusterCounters, Counter};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
@@ -203,7 +203,17 @@ impl Watch<'_> {
     }
 }
 
+/// The state of a detector, held.
+pub(crate) struct Hold<'a> {
+    _state: MutexGuard<'a, State>,
+}
+
 impl Detector {
+    /// Held over a fork, so that the child does not inherit a locked state.
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        Hold { _state: self.state.lock() }
+    }
+
     /// Hosts ejected right now.
     pub(crate) fn ejections_active(&self) -> u32 {
         self.state.lock().ejections_active

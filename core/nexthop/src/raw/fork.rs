@@ -3,7 +3,7 @@
 
 use super::local::FORKS;
 use super::registry::{self, Engine};
-use nexthop_engine::engine::Frozen;
+use nexthop_engine::engine::{ClusterHandle, FrozenCluster, FrozenRest, FrozenUpdates};
 use nexthop_engine::sync::MutexGuard;
 use nexthop_engine::worker::Worker;
 use std::cell::RefCell;
@@ -13,10 +13,18 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Locks held from before a fork until after it, in the thread that forks.
 struct Held {
     // Dropped in this order: the locks before what they lie in.
-    frozen: Vec<Frozen<'static>>,
+    engines: Vec<HeldEngine>,
     workers: Vec<MutexGuard<'static, Worker>>,
     _registry: Box<dyn std::any::Any>,
-    _engines: Vec<Arc<Engine>>,
+    _kept: Vec<Arc<Engine>>,
+}
+
+/// The locks of one engine, dropped in the order opposite to their taking.
+struct HeldEngine {
+    _rest: FrozenRest<'static>,
+    _clusters: Vec<FrozenCluster<'static>>,
+    _updates: FrozenUpdates<'static>,
+    _handles: Box<[ClusterHandle]>,
 }
 
 thread_local! {
@@ -39,21 +47,37 @@ pub fn before_fork() {
             workers.push(held);
         }
     }
-    let frozen = engines
+    let held = engines.iter().map(|engine| hold(engine)).collect();
+    HELD.set(Some(Held { engines: held, workers, _registry: registry, _kept: engines }));
+}
+
+/// Takes the locks of one engine. The caller keeps the engine for as long as the result lives.
+fn hold(engine: &Engine) -> HeldEngine {
+    let (updates, handles) = engine.core.freeze_updates();
+    let clusters = handles
         .iter()
-        .map(|engine| {
-            let frozen = engine.core.freeze();
-            // SAFETY: the locks lie in an engine that `_engines` keeps alive and in place for as long as `Held`
-            // lives, and `frozen` is dropped before it.
-            unsafe { std::mem::transmute::<Frozen<'_>, Frozen<'static>>(frozen) }
+        .map(|handle| {
+            let cluster = handle.freeze();
+            // SAFETY: the locks lie in a cluster that `_handles` keeps alive and in place, and they are dropped
+            // before it.
+            unsafe { std::mem::transmute::<FrozenCluster<'_>, FrozenCluster<'static>>(cluster) }
         })
         .collect();
-    HELD.set(Some(Held { frozen, workers, _registry: registry, _engines: engines }));
+    let rest = engine.core.freeze_rest();
+    // SAFETY: the locks lie in an engine that `Held::_kept` keeps alive and in place for as long as `Held` lives,
+    // and they are dropped before it.
+    let (rest, updates) = unsafe {
+        (
+            std::mem::transmute::<FrozenRest<'_>, FrozenRest<'static>>(rest),
+            std::mem::transmute::<FrozenUpdates<'_>, FrozenUpdates<'static>>(updates),
+        )
+    };
+    HeldEngine { _rest: rest, _clusters: clusters, _updates: updates, _handles: handles }
 }
 
 fn thaw() {
     if let Some(mut held) = HELD.take() {
-        held.frozen.clear();
+        held.engines.clear();
         held.workers.clear();
     }
 }
