@@ -1,6 +1,7 @@
 package io.nexthop;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
@@ -60,11 +61,18 @@ class HeadTest {
   }
 
   @Test
+  void aHostAskedForByAddressIsRefusedWhileNoMechanismReadsIt() {
+    try (Engine mesh = Meshes.retrying(); Request request = mesh.request(Head.of("api").overrideHost("10.0.0.2:80"))) {
+      assertThrows(UsageException.class, request::tryChooseHost);
+    }
+  }
+
+  @Test
   void everyFieldArrives() {
     try (Engine mesh = Meshes.retrying()) {
       Head head = Head.ofRoute("main").method("POST").scheme("https").authority("shop.example").path("/pay?x=1")
           .header("x-a", "1").header("x-a", "2").internal(true).explain(true).replay(true).source("192.0.2.1:99")
-          .local("192.0.2.2:80").overrideHost("10.0.0.2:80").metadata(Map.of("v", 1)).filterMetadata(Map.of("f", Map.of()))
+          .local("192.0.2.2:80").metadata(Map.of("v", 1)).filterMetadata(Map.of("f", Map.of()))
           .timeout(Duration.ofMillis(700)).priority(Head.Priority.HIGH).body(Head.Body.ONCE);
       try (Request request = mesh.request(head); Attempt attempt = Meshes.go(request.tryChooseHost())) {
         assertEquals(Duration.ofMillis(700), attempt.remaining());
