@@ -477,7 +477,8 @@ impl Core {
     pub fn freeze_updates(&self) -> (FrozenUpdates<'_>, Box<[ClusterHandle]>) {
         let maintenance = self.maintenance.lock();
         let master = self.master.lock();
-        let clusters = master.clusters.iter().map(|cluster| ClusterHandle(Arc::clone(&cluster.shared))).collect();
+        let clusters =
+            master.clusters.iter().map(|cluster| ClusterHandle(Arc::clone(&cluster.shared))).collect();
         (FrozenUpdates { _master: master, _maintenance: maintenance }, clusters)
     }
 
