@@ -35,7 +35,11 @@ impl<T> Locked<T> {
 
     /// The value, if nobody holds it.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.taken.compare_exchange(0, 1, Acquire, Relaxed).is_ok().then_some(Guard { of: self })
+        // A guard must not even come to be when the value is taken: dropping it would release another's hold.
+        match self.taken.compare_exchange(0, 1, Acquire, Relaxed) {
+            Ok(_) => Some(Guard { of: self }),
+            Err(_) => None,
+        }
     }
 
     #[cold]
@@ -96,6 +100,7 @@ mod tests {
         let guard = cell.lock();
         assert_eq!(*guard, 40_000);
         assert!(cell.try_lock().is_none());
+        assert!(cell.try_lock().is_none(), "a refused attempt leaves the holder alone");
         drop(guard);
         assert!(cell.try_lock().is_some());
     }
