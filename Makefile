@@ -49,10 +49,10 @@ test-java: build-java
 test-go: build-go
 	@scripts/with go go/test.sh
 test-conformance: build-rust build-c build-python build-node build-java build-go
-	$(CARGO) run --locked --quiet --release -p nexthop-conformance -- --not-pending $(VECTORS)
+	$(CARGO) run --locked --quiet --release -p nexthop-conformance --bin nexthop-conformance -- --not-pending $(VECTORS)
 
 conformance: build-rust build-c build-python build-node build-java build-go ## Replay the vectors through every face, pending ones too (VECTORS="dir dir")
-	$(CARGO) run --locked --quiet --release -p nexthop-conformance -- $(VECTORS)
+	$(CARGO) run --locked --quiet --release -p nexthop-conformance --bin nexthop-conformance -- $(VECTORS)
 
 bench: build ## Measure every face against its limits, in one run
 	benches/run.sh $(LANGS)

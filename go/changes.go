@@ -65,6 +65,14 @@ type HostChange struct {
 
 // SetHosts replaces all hosts of a cluster.
 func (e *Engine) SetHosts(cluster string, hosts []HostSpec) (epoch uint64, err error) {
+	if len(hosts) == 0 {
+		// A batch of no changes changes nothing; an assignment without endpoints takes every host away.
+		assignment, err := json.Marshal(map[string]string{"cluster_name": cluster})
+		if err != nil {
+			return 0, err
+		}
+		return e.ApplyEndpoints(cluster, string(assignment))
+	}
 	changes := make([]HostChange, len(hosts))
 	for i, host := range hosts {
 		changes[i] = HostChange{Op: C.NEXTHOP_HOST_SET, Host: host}

@@ -171,6 +171,12 @@ impl Engine {
             let op = changes::OPS[usize::from(other.op)];
             return Err(error::invalid(py, &format!("op {op:?} among the hosts of set_hosts; use apply")));
         }
+        if read.is_empty() {
+            // A batch of no changes changes nothing; an assignment without endpoints takes every host away.
+            let metadata = &*format!("{{cluster_name: {cluster:?}, endpoints: []}}");
+            let all = HostChange { op: host_op::ENDPOINTS, metadata, ..HostChange::default() };
+            return self.change(py, cluster, &[all]);
+        }
         self.change(py, cluster, &read.iter().map(changes::Change::borrowed).collect::<Vec<_>>())
     }
 

@@ -103,6 +103,11 @@ public final class Engine implements AutoCloseable {
 
   /** Makes these the hosts of a cluster. */
   public long setHosts(String cluster, String... addresses) {
+    if (addresses.length == 0) {
+      // A batch of no changes changes nothing; an assignment without endpoints takes every host away.
+      String name = cluster.replace("\\", "\\\\").replace("\"", "\\\"");
+      return applyEndpoints(cluster, "{cluster_name: \"" + name + "\", endpoints: []}");
+    }
     List<HostChange> changes = new ArrayList<>(addresses.length);
     for (String address : addresses) {
       changes.add(HostChange.set(address));
