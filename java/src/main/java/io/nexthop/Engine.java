@@ -105,7 +105,7 @@ public final class Engine implements AutoCloseable {
   public long setHosts(String cluster, String... addresses) {
     if (addresses.length == 0) {
       // A batch of no changes changes nothing; an assignment without endpoints takes every host away.
-      String name = cluster.replace("\\", "\\\\").replace("\"", "\\\"");
+      String name = Objects.requireNonNull(cluster, "cluster").replace("\\", "\\\\").replace("\"", "\\\"");
       return applyEndpoints(cluster, "{cluster_name: \"" + name + "\", endpoints: []}");
     }
     List<HostChange> changes = new ArrayList<>(addresses.length);
