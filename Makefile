@@ -49,9 +49,11 @@ test-java: build-java
 test-go: build-go
 	@scripts/with go go/test.sh
 test-conformance: build-rust build-c build-python build-node build-java build-go
+	$(CARGO) build --locked --release -p nexthop-conformance
 	$(CARGO) run --locked --quiet --release -p nexthop-conformance --bin nexthop-conformance -- --not-pending $(VECTORS)
 
 conformance: build-rust build-c build-python build-node build-java build-go ## Replay the vectors through every face, pending ones too (VECTORS="dir dir")
+	$(CARGO) build --locked --release -p nexthop-conformance
 	$(CARGO) run --locked --quiet --release -p nexthop-conformance --bin nexthop-conformance -- $(VECTORS)
 
 bench: build ## Measure every face against its limits, in one run
