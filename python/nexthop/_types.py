@@ -9,7 +9,9 @@ Headers = Union[Mapping[str, str], Iterable[tuple[str, str]], Iterable[tuple[byt
 # `connected`: a connection is there that a queued request of a cluster with strict connections asked for; `sent`: the
 # request headers are sent; `body_complete`: a streaming upload is over; `retry_abandoned`: the upload outgrew what the
 # caller keeps, no retry any more; `interim`: an interim response arrived.
-Note = Literal["connected", "sent", "body_complete", "retry_abandoned", "interim"]
+Note = Union[
+    Literal["connected"], Literal["sent"], Literal["body_complete"], Literal["retry_abandoned"], Literal["interim"]
+]
 
 
 class Options(TypedDict, total=False):
