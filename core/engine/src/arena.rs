@@ -5,43 +5,53 @@ use std::sync::OnceLock;
 const FIRST: usize = 64;
 const CHUNKS: usize = 26;
 
-/// Chunk k holds 64 * 2^k slots, so an index names its chunk by its highest bit and small engines stay small.
-pub(crate) struct Arena<T> {
-    chunks: [OnceLock<Box<[T]>>; CHUNKS],
+/// A run of slots, in one column or several.
+pub(crate) trait Chunk {
+    /// That many empty slots.
+    fn of(slots: usize) -> Self;
 }
 
-impl<T: Default> Arena<T> {
+impl<T: Default> Chunk for Box<[T]> {
+    fn of(slots: usize) -> Self {
+        std::iter::repeat_with(T::default).take(slots).collect()
+    }
+}
+
+/// Chunk k holds 64 * 2^k slots, so an index names its chunk by its highest bit and small engines stay small.
+pub(crate) struct Arena<C> {
+    chunks: [OnceLock<C>; CHUNKS],
+}
+
+impl<C: Chunk> Arena<C> {
     pub(crate) const fn new() -> Self {
         Self { chunks: [const { OnceLock::new() }; CHUNKS] }
     }
 
+    /// Number of the chunk, and the place in it.
     #[inline]
     fn locate(index: u32) -> (usize, usize) {
         let shifted = index as usize + FIRST;
-        let chunk = (shifted.ilog2() - FIRST.ilog2()) as usize;
-        (chunk, shifted - (FIRST << chunk))
+        let top = shifted.ilog2();
+        ((top - FIRST.ilog2()) as usize, shifted ^ (1 << top))
     }
 
-    /// The slot, when its chunk exists.
+    /// The chunk of a slot and the place in it, when that chunk exists.
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+    pub(crate) fn get(&self, index: u32) -> Option<(&C, usize)> {
         let (chunk, at) = Self::locate(index);
-        self.chunks.get(chunk)?.get()?.get(at)
+        Some((self.chunks.get(chunk)?.get()?, at))
     }
 
-    /// A slot that is known to exist.
+    /// The same for a slot that is known to exist.
     #[inline]
-    pub(crate) fn reach_existing(&self, index: u32) -> &T {
-        let (chunk, at) = Self::locate(index);
-        &self.chunks[chunk].get().expect("a slot that was given out lies in a chunk that was made")[at]
+    pub(crate) fn reach_existing(&self, index: u32) -> (&C, usize) {
+        self.get(index).expect("a slot that was given out lies in a chunk that was made")
     }
 
-    /// The slot; makes its chunk when it is the first one there.
-    pub(crate) fn reach(&self, index: u32) -> &T {
+    /// The same; makes the chunk when the slot is the first one there.
+    pub(crate) fn reach(&self, index: u32) -> (&C, usize) {
         let (chunk, at) = Self::locate(index);
-        let chunk = self.chunks[chunk]
-            .get_or_init(|| std::iter::repeat_with(T::default).take(FIRST << chunk).collect());
-        &chunk[at]
+        (self.chunks[chunk].get_or_init(|| C::of(FIRST << chunk)), at)
     }
 }
 
@@ -52,14 +62,17 @@ mod tests {
 
     #[test]
     fn every_index_has_its_own_slot() {
-        let arena = Arena::<AtomicU32>::new();
+        let arena = Arena::<Box<[AtomicU32]>>::new();
         assert!(arena.get(0).is_none());
         for index in 0..10_000 {
-            arena.reach(index).store(index, Relaxed);
+            let (chunk, at) = arena.reach(index);
+            chunk[at].store(index, Relaxed);
         }
         for index in 0..10_000 {
-            assert_eq!(arena.get(index).unwrap().load(Relaxed), index);
+            let (chunk, at) = arena.reach_existing(index);
+            assert_eq!(chunk[at].load(Relaxed), index);
         }
         assert!(arena.get(1 << 24).is_none());
+        assert!(arena.get(u32::MAX).is_none());
     }
 }

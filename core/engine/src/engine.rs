@@ -11,7 +11,8 @@ use crate::outlier::{self, Effects};
 use crate::policies::{Policies, WantSets};
 use crate::random::{Draws, Source, Xoshiro256};
 use crate::request::Walk;
-use crate::request::slab::Slab;
+use crate::request::cell::Busy;
+use crate::request::slab::{Slab, Stock};
 use crate::snapshot::Snapshot;
 use crate::spec::{SpecError, Specs, Thresholds};
 use crate::sync::{Mutex, MutexGuard};
@@ -190,8 +191,7 @@ impl Core {
             snapshot: Arc::clone(&snapshot),
             version,
             clusters: Vec::new(),
-            free: Vec::new(),
-            slab: Arc::clone(&self.slab),
+            free: Stock::new(Arc::clone(&self.slab)),
         };
         worker.adopt(snapshot, version, &self.hosts, now);
         worker
@@ -329,8 +329,8 @@ impl Core {
     fn waiting(&self, request: u64) -> Option<u64> {
         let id = crate::ids::Id::unpack(request);
         let slot = self.slab.get(id.slot)?;
-        let state = slot.state.lock();
-        let queued = state.generation == id.generation && state.queued.is_some();
+        let state = slot.state.lock()?;
+        let queued = slot.generation() == id.generation && state.queued.is_some();
         queued.then(|| slot.user_data.load(Relaxed))
     }
 
@@ -342,8 +342,8 @@ impl Core {
             return WaitsFor::Nothing;
         }
         let Some(slot) = self.slab.get(id.slot) else { return WaitsFor::Nothing };
-        let state = slot.state.lock();
-        if state.generation != id.generation {
+        let Some(state) = slot.state.lock() else { return WaitsFor::Nothing };
+        if slot.generation() != id.generation {
             return WaitsFor::Nothing;
         }
         match state.phase {
@@ -385,7 +385,7 @@ impl Core {
         let master = self.master.lock();
         let number = *master.names.targets.get(name)?;
         let policies = master.policies.as_ref()?;
-        policies.targets.get(number as usize - 1).copied().flatten().map(|_| number)
+        policies.targets.get(number as usize - 1).is_some_and(Option::is_some).then_some(number)
     }
 
     /// Names of clusters (and of routes, as `route:NAME`) that exist.
@@ -420,7 +420,7 @@ impl Core {
     /// First generation for the next engine of this index.
     pub fn last_generation(&self) -> u32 {
         let known = self.slab.each().filter(|(index, _)| !self.slot_lost(*index));
-        let highest = known.map(|(_, slot)| slot.state.lock().generation).max();
+        let highest = known.map(|(_, slot)| slot.generation()).max();
         highest
             .map_or(self.settings.first_generation, |generation| (generation + 1) % crate::ids::GENERATIONS)
     }
@@ -441,8 +441,11 @@ impl Core {
             .each()
             .filter_map(|(_, slot)| {
                 // A locked slot is in use right now: keep what it may hold by keeping everything this time.
-                let state = slot.state.try_lock();
-                state.map_or(Some(u32::MAX), |s| s.phase.is_live().then_some(s.policies))
+                match slot.state.try_lock() {
+                    Ok(state) => state.phase.is_live().then_some(state.policies),
+                    Err(Busy::Parked) => None,
+                    Err(Busy::Taken) => Some(u32::MAX),
+                }
             })
             .collect();
         if !used.contains(&u32::MAX) {
@@ -450,6 +453,15 @@ impl Core {
                 used.contains(&p.generation) || Some(p.generation) == newest || Arc::strong_count(p) > 1
             });
         }
+    }
+
+    /// Frees the slots of hosts that are gone for good, with the places that late requests left there.
+    pub(crate) fn reclaim_hosts<'s>(&self, shared: impl Fn(usize) -> Option<&'s ClusterShared>) {
+        self.hosts.reclaim(|cluster, priority, credits| {
+            if let Some(shared) = shared(cluster as usize) {
+                shared.ledgers[priority].give_credits(credits);
+            }
+        });
     }
 
     /// Writes the log of a detector's work and has the host lists rebuilt.

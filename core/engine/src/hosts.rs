@@ -4,7 +4,7 @@
 //! (`HostEntry` carries the first half). Load words are apart from the other facts, so that a choice by load
 //! reads 16 bytes a candidate.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Chunk};
 use crate::breaker::pool;
 use crate::spec::{HealthStatus, Locality, Metadata};
 use crate::sync::{Mutex, MutexGuard, RwLock};
@@ -125,6 +125,14 @@ pub struct HostFacts {
     pub(crate) idle_mark: AtomicU32,
 }
 
+impl HostFacts {
+    /// Whether a run of failures is being counted.
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.consecutive_5xx.load(Relaxed) | self.consecutive_gateway.load(Relaxed) != 0
+    }
+}
+
 /// What faces show of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostInfo {
@@ -154,11 +162,47 @@ pub struct HostInfo {
     pub secure: bool,
 }
 
+/// A run of hosts, column by column.
+struct Columns {
+    loads: Box<[HostLoad]>,
+    facts: Box<[HostFacts]>,
+    infos: Box<[RwLock<Option<Arc<HostInfo>>>]>,
+}
+
+impl Chunk for Columns {
+    fn of(slots: usize) -> Self {
+        Self { loads: Chunk::of(slots), facts: Chunk::of(slots), infos: Chunk::of(slots) }
+    }
+}
+
+/// One host, found once for all of its columns.
+#[derive(Clone, Copy)]
+pub struct Host<'a> {
+    chunk: &'a Columns,
+    at: usize,
+}
+
+impl<'a> Host<'a> {
+    /// Its load words.
+    #[inline]
+    pub fn load(self) -> &'a HostLoad {
+        &self.chunk.loads[self.at]
+    }
+
+    /// Its facts.
+    #[inline]
+    pub fn facts(self) -> &'a HostFacts {
+        &self.chunk.facts[self.at]
+    }
+
+    fn info(self) -> &'a RwLock<Option<Arc<HostInfo>>> {
+        &self.chunk.infos[self.at]
+    }
+}
+
 /// All hosts of an engine.
 pub struct HostArena {
-    loads: Arena<HostLoad>,
-    facts: Arena<HostFacts>,
-    infos: Arena<RwLock<Option<Arc<HostInfo>>>>,
+    columns: Arena<Columns>,
     ledger: Mutex<Slots>,
 }
 
@@ -177,21 +221,28 @@ pub(crate) struct Hold<'a> {
 
 impl Default for HostArena {
     fn default() -> Self {
-        Self { loads: Arena::new(), facts: Arena::new(), infos: Arena::new(), ledger: Mutex::default() }
+        Self { columns: Arena::new(), ledger: Mutex::default() }
     }
 }
 
 impl HostArena {
+    /// The host in a slot that some snapshot lists.
+    #[inline]
+    pub fn host(&self, slot: u32) -> Host<'_> {
+        let (chunk, at) = self.columns.reach_existing(slot);
+        Host { chunk, at }
+    }
+
     /// The load words of a slot that some snapshot lists.
     #[inline]
     pub fn load(&self, slot: u32) -> &HostLoad {
-        self.loads.reach_existing(slot)
+        self.host(slot).load()
     }
 
     /// The facts of a slot that some snapshot lists.
     #[inline]
     pub fn facts(&self, slot: u32) -> &HostFacts {
-        self.facts.reach_existing(slot)
+        self.host(slot).facts()
     }
 
     /// Weight of a host, 1..=2^32-1.
@@ -208,9 +259,10 @@ impl HostArena {
 
     /// What faces show of the host in this slot, with its version; `None` when the slot is empty.
     pub fn info(&self, slot: u32) -> Option<(u32, Arc<HostInfo>)> {
-        let cell = self.infos.get(slot)?.read();
-        let info = cell.clone()?;
-        Some((self.facts(slot).version.load(Relaxed), info))
+        let (chunk, at) = self.columns.get(slot)?;
+        let host = Host { chunk, at };
+        let info = host.info().read().clone()?;
+        Some((host.facts().version.load(Relaxed), info))
     }
 
     /// Good answers of a host.
@@ -229,11 +281,10 @@ impl HostArena {
         slots.births += 1;
         let birth = slots.births;
         drop(slots);
-        let load = self.loads.reach(slot);
-        for pool in &load.pools {
-            pool.store(0, Relaxed);
-        }
-        let facts = self.facts.reach(slot);
+        let (chunk, at) = self.columns.reach(slot);
+        let host = Host { chunk, at };
+        host.load().reset();
+        let facts = host.facts();
         facts.flags.store(flags, Relaxed);
         facts.weight.store(info.weight, Relaxed);
         facts.birth.store(birth, Relaxed);
@@ -242,16 +293,17 @@ impl HostArena {
         facts.rq_success.store(0, Relaxed);
         facts.rq_error.store(0, Relaxed);
         facts.rq_timeout.store(0, Relaxed);
-        *self.infos.reach(slot).write() = Some(Arc::new(info));
+        *host.info().write() = Some(Arc::new(info));
         facts.version.fetch_add(1, Relaxed);
         slot
     }
 
     /// Replaces what faces show of a host; its version moves.
     pub(crate) fn set_info(&self, slot: u32, info: HostInfo) {
-        let facts = self.facts(slot);
+        let host = self.host(slot);
+        let facts = host.facts();
         facts.weight.store(info.weight, Relaxed);
-        *self.infos.reach(slot).write() = Some(Arc::new(info));
+        *host.info().write() = Some(Arc::new(info));
         facts.version.fetch_add(1, Relaxed);
     }
 
@@ -265,8 +317,9 @@ impl HostArena {
         self.ledger.lock().limbo.push(slot);
     }
 
-    /// Gives back the slots of retired hosts whose last attempt has ended.
-    pub(crate) fn reclaim(&self) {
+    /// Gives back the slots of retired hosts whose last attempt has ended. `credits` is told the cluster, routing
+    /// priority and number of credits that lay there.
+    pub(crate) fn reclaim(&self, credits: impl Fn(u32, usize, u32)) {
         let mut slots = self.ledger.lock();
         let limbo = std::mem::take(&mut slots.limbo);
         for slot in limbo {
@@ -275,7 +328,13 @@ impl HostArena {
             if busy {
                 slots.limbo.push(slot);
             } else {
-                *self.infos.reach(slot).write() = None;
+                let info = self.host(slot).info().write().take();
+                for (priority, pool) in self.load(slot).pools.iter().enumerate() {
+                    let left = pool::strip(pool);
+                    if let Some(info) = info.as_ref().filter(|_| left > 0) {
+                        credits(info.cluster_index, priority, left);
+                    }
+                }
                 slots.free.push(slot);
             }
         }

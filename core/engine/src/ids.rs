@@ -60,7 +60,9 @@ pub fn request_of(id: u64) -> u64 {
 /// The in-request mark of attempt `number`: 1..=2047, repeating.
 #[inline]
 pub(crate) fn attempt_mark(number: u32) -> u32 {
-    number.wrapping_sub(1) % ((1 << ATTEMPT) - 1) + 1
+    const MARKS: u32 = (1 << ATTEMPT) - 1;
+    // Most requests have few attempts: no division for them.
+    if (1..=MARKS).contains(&number) { number } else { number.wrapping_sub(1) % MARKS + 1 }
 }
 
 #[cfg(test)]

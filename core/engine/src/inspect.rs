@@ -1,5 +1,6 @@
 //! Questions about requests, hosts and numbers; none of them decides or counts anything.
 
+use crate::breaker::Members;
 use crate::engine::Core;
 use crate::hosts::{Health, HostInfo, flag};
 use crate::ids::{GENERATIONS, Id};
@@ -10,7 +11,7 @@ use crate::retry;
 use crate::stats::{COUNTERS, Counter};
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What faces may ask about a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,9 +65,9 @@ impl Core {
             return Err(Misuse::Ended);
         }
         let slot = self.slab.get(id.slot).ok_or(Misuse::Ended)?;
-        let state = slot.state.lock();
-        let done = state.phase == Phase::Done && (id.generation + 1) % GENERATIONS == state.generation;
-        if !done && (state.generation != id.generation || !state.phase.is_live()) {
+        let state = slot.state.lock().ok_or(Misuse::Ended)?;
+        let done = state.phase == Phase::Done && (id.generation + 1) % GENERATIONS == slot.generation();
+        if !done && (slot.generation() != id.generation || !state.phase.is_live()) {
             return Err(Misuse::Ended);
         }
         let present = Arc::clone(&self.current.lock().policies);
@@ -259,23 +260,25 @@ impl Core {
             let sum = |of: fn(&crate::breaker::Ledger) -> u32| {
                 u64::from(of(&ledgers[0])) + u64::from(of(&ledgers[1]))
             };
-            put("upstream_rq_active", Stat::Gauge(sum(|l| l.requests.load(Relaxed))));
+            let members = Members { hosts: &self.hosts, list: &view.members };
+            let active = [0, 1].map(|p| ledgers[p].active(members, p));
+            put("upstream_rq_active", Stat::Gauge(active.iter().map(|n| u64::from(*n)).sum()));
             put("upstream_rq_pending_active", Stat::Gauge(sum(|l| l.pending.load(Relaxed))));
             put("upstream_cx_active", Stat::Gauge(sum(|l| l.connections.load(Relaxed))));
             for (p, priority) in ["default", "high"].into_iter().enumerate() {
                 let limits = &view.spec.breakers.thresholds[p];
+                let count = |count: &AtomicU32| count.load(Relaxed);
                 for (leaf, remaining, count, max) in [
-                    ("cx_open", "remaining_cx", &ledgers[p].connections, limits.max_connections),
+                    ("cx_open", "remaining_cx", count(&ledgers[p].connections), limits.max_connections),
                     (
                         "rq_pending_open",
                         "remaining_pending",
-                        &ledgers[p].pending,
+                        count(&ledgers[p].pending),
                         limits.max_pending_requests,
                     ),
-                    ("rq_open", "remaining_rq", &ledgers[p].requests, limits.max_requests),
-                    ("rq_retry_open", "remaining_retries", &ledgers[p].retries, limits.max_retries),
+                    ("rq_open", "remaining_rq", active[p], limits.max_requests),
+                    ("rq_retry_open", "remaining_retries", count(&ledgers[p].retries), limits.max_retries),
                 ] {
-                    let count = count.load(Relaxed);
                     // Never taken = not open, even with a limit of 0.
                     let open = count >= max && count > 0;
                     put(&format!("circuit_breakers.{priority}.{leaf}"), Stat::Gauge(u64::from(open)));

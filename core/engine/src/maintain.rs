@@ -97,7 +97,8 @@ impl Core {
         if timers.leases.is_some_and(|at| now >= at) {
             self.expire_leases(&mut timers, worker, now);
         }
-        self.hosts.reclaim();
+        let snapshot = self.current.lock().clone();
+        self.reclaim_hosts(|cluster| snapshot.clusters.get(cluster).map(|entry| &*entry.shared));
         self.due_by(timers.next().min(windows));
     }
 
@@ -159,7 +160,7 @@ impl Core {
         for (index, slot) in self.slab.each().skip(from as usize).take(LEASE_CHUNK as usize) {
             seen += 1;
             last = index + 1;
-            let Some(mut state) = slot.state.try_lock() else { continue };
+            let Ok(mut state) = slot.state.try_lock() else { continue };
             if !state.phase.is_live() {
                 continue;
             }
@@ -172,7 +173,7 @@ impl Core {
                 continue;
             }
             let id =
-                Id { engine: self.settings.index, slot: index, generation: state.generation, attempt: 0 };
+                Id { engine: self.settings.index, slot: index, generation: slot.generation(), attempt: 0 };
             let (cluster, number, open) = (state.cluster, state.number, state.attempts.len().max(1));
             let mut walk = self.walk(worker, now);
             walk.finish_locked(slot, id.pack(), &mut state, finish::SHUTDOWN);

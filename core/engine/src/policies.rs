@@ -3,6 +3,7 @@
 use crate::clock::nanos;
 use crate::hash::policy::HashPolicies;
 use crate::outcome::NEVER;
+use crate::request::Course;
 use crate::retry::RetryPolicy;
 use crate::route::RouteTables;
 use crate::spec::{
@@ -22,12 +23,28 @@ pub(crate) struct Policies {
     pub(crate) by_route: Vec<u32>,
     /// By cluster index; `None` = no such cluster.
     pub(crate) clusters: Vec<Option<ClusterPolicy>>,
-    /// Policy by target number minus one; `None` = the name is gone.
-    pub(crate) targets: Vec<Option<u32>>,
+    /// By target number minus one; `None` = the name is gone.
+    pub(crate) targets: Vec<Option<Target>>,
     /// Cluster index by name, of every name ever seen.
     pub(crate) names: BTreeMap<Box<str>, u32>,
     /// The present set of wanted request headers, and its number.
     pub(crate) want: (u16, Arc<[Box<str>]>),
+}
+
+/// What a target number stands for.
+pub(crate) struct Target {
+    pub(crate) policy: u32,
+    /// When it leads to one cluster, and that one exists.
+    pub(crate) start: Option<Start>,
+}
+
+/// How every request to a target begins.
+pub(crate) struct Start {
+    pub(crate) course: Course,
+    /// The cluster chooses by hash.
+    pub(crate) hashes: bool,
+    /// No header of a request changes its retry policy, unless the request is trusted.
+    pub(crate) plain: bool,
 }
 
 /// How one kind of request is treated.
@@ -227,11 +244,23 @@ impl Policies {
             built.list.push(policy);
         }
         built.clusters = cluster_policies(specs, names, wants)?;
-        built.targets =
-            (1..=names.targets.len() as u32).map(|number| targets.get(&number).copied()).collect();
+        let target = |number| targets.get(&number).map(|&at| built.target(at));
+        built.targets = (1..=names.targets.len() as u32).map(target).collect();
         built.names = names.clusters.clone();
         built.want = wants.intern(built.request_headers());
         Ok(built)
+    }
+
+    fn target(&self, policy: u32) -> Target {
+        let start = match self.list[policy as usize].leads {
+            Leads::Cluster(cluster) => self.cluster(cluster).map(|own| {
+                let course = Course::new(self, policy, cluster);
+                let plain = self.retry_of(policy, cluster).is_plain();
+                Start { course, hashes: own.hashes, plain }
+            }),
+            _ => None,
+        };
+        Target { policy, start }
     }
 
     /// Every request header that anything reads.

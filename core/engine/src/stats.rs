@@ -117,30 +117,18 @@ impl ClusterCounters {
         cell.store(cell.load(Relaxed).wrapping_sub(1), Relaxed);
     }
 
-    /// Counts a final (or a retried) answer with this status, exactly and by class.
+    /// Counts a final (or a retried) answer with this status. Classes and sums are added up when they are read.
     #[inline]
     pub fn count_status(&self, status: u16, retried: bool) {
-        use Counter as C;
-        const FINALS: [C; 5] = [C::Rq1xx, C::Rq2xx, C::Rq3xx, C::Rq4xx, C::Rq5xx];
-        const RETRIED: [C; 5] =
-            [C::RetryRqCompleted, C::RetryRq2xx, C::RetryRq3xx, C::RetryRq4xx, C::RetryRq5xx];
-        let (completed, classes) =
-            if retried { (C::RetryRqCompleted, &RETRIED) } else { (C::RqCompleted, &FINALS) };
-        self.count(completed);
-        let at = usize::from(status).wrapping_sub(100);
-        if at >= 500 {
-            return;
-        }
-        let class = classes[at / 100];
-        // A 1xx cannot be retried: its place in the table is taken by the count above.
-        if class != completed {
-            self.count(class);
-        }
         let codes = match self.codes.get() {
             Some(codes) => codes,
             None => self.first_code(),
         };
-        bump(if retried { &codes.retried[at] } else { &codes.finals[at] });
+        let table = if retried { &codes.retried } else { &codes.finals };
+        match table.get(usize::from(status).wrapping_sub(100)) {
+            Some(cell) => bump(cell),
+            None => self.count(if retried { Counter::RetryRqCompleted } else { Counter::RqCompleted }),
+        }
     }
 
     #[cold]
@@ -155,7 +143,29 @@ impl ClusterCounters {
 
     /// Present value.
     pub fn get(&self, which: Counter) -> u64 {
-        self.values[which as usize].load(Relaxed)
+        use Counter as C;
+        let statuses = match which {
+            C::RqCompleted => self.answers(false, 0..500),
+            C::Rq1xx => self.answers(false, 0..100),
+            C::Rq2xx => self.answers(false, 100..200),
+            C::Rq3xx => self.answers(false, 200..300),
+            C::Rq4xx => self.answers(false, 300..400),
+            C::Rq5xx => self.answers(false, 400..500),
+            C::RetryRqCompleted => self.answers(true, 0..500),
+            C::RetryRq2xx => self.answers(true, 100..200),
+            C::RetryRq3xx => self.answers(true, 200..300),
+            C::RetryRq4xx => self.answers(true, 300..400),
+            C::RetryRq5xx => self.answers(true, 400..500),
+            _ => 0,
+        };
+        self.values[which as usize].load(Relaxed).wrapping_add(statuses)
+    }
+
+    /// Answers whose status minus 100 lies in `range`.
+    fn answers(&self, retried: bool, range: std::ops::Range<usize>) -> u64 {
+        let Some(codes) = self.codes.get() else { return 0 };
+        let table = if retried { &codes.retried } else { &codes.finals };
+        table[range].iter().map(|cell| cell.load(Relaxed)).sum()
     }
 
     /// Every status seen: status, retried, count.

@@ -405,6 +405,7 @@ impl Core {
             hosts: &self.hosts,
             slot,
             priority,
+            members: cluster.view.as_ref().map_or(&[], |view| &view.members),
             ledger: &cluster.shared.ledgers[p],
             limits: spec.map_or(&self.no_limits, |spec| &spec.breakers.thresholds[p]),
             per_host: u32::MAX,
@@ -447,11 +448,15 @@ impl Core {
         let version = master.version();
         let cluster = &mut master.clusters[index];
         cluster.windows.resize(sets.len(), Window::default());
+        let bounded = ClusterView::bounds(&spec);
+        for (ledger, limits) in cluster.shared.ledgers.iter().zip(&spec.breakers.thresholds) {
+            ledger.set_limits(limits, bounded);
+        }
         cluster.view = Some(Arc::new(ClusterView {
             version,
             streams: ClusterView::streams_of(&spec),
             strict: spec.connections == Some(crate::spec::ConnectionStyle::Strict),
-            bounded: ClusterView::bounds(&spec),
+            bounded,
             spec,
             composite,
             sets,
@@ -492,7 +497,7 @@ impl Core {
         drop(current);
         // Outside the lock: the last reference to a snapshot may free many hosts.
         drop(old);
-        self.hosts.reclaim();
+        self.reclaim_hosts(|cluster| master.clusters.get(cluster).map(|cluster| &*cluster.shared));
         master.epoch
     }
 

@@ -5,7 +5,7 @@ use crate::clock::Time;
 use crate::cluster::ClusterShared;
 use crate::hosts::HostArena;
 use crate::random::Source;
-use crate::request::slab::Slab;
+use crate::request::slab::Stock;
 use crate::snapshot::Snapshot;
 use crate::stats::ClusterCounters;
 use std::sync::Arc;
@@ -17,8 +17,7 @@ pub struct Worker {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) version: u64,
     pub(crate) clusters: Vec<WorkerCluster>,
-    pub(crate) free: Vec<u32>,
-    pub(crate) slab: Arc<Slab>,
+    pub(crate) free: Stock,
 }
 
 /// A worker's part of one cluster.
@@ -78,6 +77,5 @@ impl Drop for Worker {
         for cluster in &self.clusters {
             cluster.shared.dismiss(&cluster.counters);
         }
-        self.slab.give_back(&mut self.free, 0);
     }
 }

@@ -54,7 +54,9 @@ impl LeastRequest {
         }
         let mut best = list.at(random.next_u64())?;
         let mut least = hosts.load(best).active();
-        for _ in 1..self.choice_count {
+        let mut left = self.choice_count - 1;
+        while left > 0 {
+            left -= 1;
             let sample = list.at(random.next_u64())?;
             let active = hosts.load(sample).active();
             if active < least {

@@ -76,13 +76,26 @@ impl Selection<'_> {
     /// there is none. `candidate` gets the number of the candidate, from 0.
     #[inline]
     fn examine(&mut self, mut candidate: impl FnMut(&mut Self, u32) -> Option<u32>) -> Option<u32> {
+        match self.reject {
+            None => candidate(self, 0),
+            Some(reject) => self.examine_each(reject, &mut candidate),
+        }
+    }
+
+    /// Apart, so that the frequent case is laid out without a loop.
+    #[inline(never)]
+    fn examine_each(
+        &mut self,
+        reject: &dyn Fn(u32) -> bool,
+        candidate: &mut dyn FnMut(&mut Self, u32) -> Option<u32>,
+    ) -> Option<u32> {
         let mut last = None;
         for number in 0..self.candidates {
             let slot = candidate(self, number)?;
-            match self.reject {
-                Some(reject) if reject(slot) => last = Some(slot),
-                _ => return Some(slot),
+            if !reject(slot) {
+                return Some(slot);
             }
+            last = Some(slot);
         }
         last
     }

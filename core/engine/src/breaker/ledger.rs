@@ -1,9 +1,19 @@
 //! What is in use of a cluster's limits, per routing priority (`spec/breakers-and-health.md` A2).
 //!
 //! Taking checks and takes in one step, so a limit is never passed, not even for an instant.
+//!
+//! Every decision needs a place under `max_requests`, so that count would be the busiest word of a cluster. While
+//! less than half of the places are taken, a request that ends leaves its place at its host as a credit
+//! (`pool.rs`), where the next request finds it at no cost. `requests` counts credits as taken: it never tells
+//! too little. When no place is left, credits are called back before anybody is refused.
 
+use super::pool;
+use crate::hosts::{HostArena, HostEntry};
 use crate::spec::{RetryBudget, Thresholds};
-use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release,
+};
 
 /// Counts of one routing priority. Apart from other clusters' counts by alignment: they are the only words
 /// that every worker writes on every decision.
@@ -12,8 +22,26 @@ use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 pub(crate) struct Ledger {
     pub(crate) connections: AtomicU32,
     pub(crate) pending: AtomicU32,
-    pub(crate) requests: AtomicU32,
+    /// With the credits that lie at hosts.
+    requests: AtomicU32,
     pub(crate) retries: AtomicU32,
+    /// Ending requests leave credits while no more than this many places are taken.
+    keep_below: AtomicU32,
+    /// Credits may lie at hosts.
+    idle: AtomicBool,
+}
+
+/// Hosts of a cluster, for whoever looks for credits.
+#[derive(Clone, Copy)]
+pub(crate) struct Members<'a> {
+    pub(crate) hosts: &'a HostArena,
+    pub(crate) list: &'a [Arc<HostEntry>],
+}
+
+impl Members<'_> {
+    fn each(&self, priority: usize) -> impl Iterator<Item = &AtomicU64> {
+        self.list.iter().map(move |member| &self.hosts.load(member.slot).pools[priority])
+    }
 }
 
 /// Takes one when fewer than `max` are taken.
@@ -46,26 +74,123 @@ pub(crate) fn give(count: &AtomicU32) {
 
 /// Gives several back.
 pub(crate) fn give_many(count: &AtomicU32, n: u32) {
-    for _ in 0..n {
-        give(count);
+    if n > 0 {
+        let _ = count.fetch_update(AcqRel, Relaxed, |taken| Some(taken.saturating_sub(n)));
     }
 }
 
 impl Ledger {
+    /// Limits that hold from now on. `exact`: something reads how many requests are active on every decision.
+    pub(crate) fn set_limits(&self, limits: &Thresholds, exact: bool) {
+        self.keep_below.store(if exact { 0 } else { limits.max_requests / 2 }, Relaxed);
+    }
+
+    /// Takes a place for a request when fewer than `max` are taken.
+    #[inline]
+    pub(crate) fn take_request(&self, max: u32) -> bool {
+        take(&self.requests, max)
+    }
+
+    /// The same; calls credits back before it gives up.
+    #[cold]
+    pub(crate) fn take_last_request(&self, max: u32, members: Members<'_>, priority: usize) -> bool {
+        loop {
+            if take(&self.requests, max) {
+                return true;
+            }
+            if !self.call_back(members, priority) {
+                return false;
+            }
+        }
+    }
+
+    /// Takes a place whatever the limit.
+    pub(crate) fn take_request_anyway(&self) {
+        take_anyway(&self.requests);
+    }
+
+    /// Gives back a request's place.
+    #[inline]
+    pub(crate) fn give_request(&self) {
+        give(&self.requests);
+    }
+
+    /// Whether a credit may be used: all places, credits among them, are within `max`.
+    #[inline]
+    pub(crate) fn within(&self, max: u32) -> bool {
+        self.requests.load(Relaxed) <= max
+    }
+
+    /// Whether a request that ends may leave its place at its host.
+    #[inline]
+    pub(crate) fn may_keep(&self) -> bool {
+        self.requests.load(Relaxed) <= self.keep_below.load(Relaxed)
+    }
+
+    /// A credit lies at a host now.
+    #[inline]
+    pub(crate) fn left_credit(&self) {
+        if !self.idle.load(Relaxed) {
+            self.idle.store(true, Release);
+        }
+    }
+
+    /// Credits of a host that is gone.
+    pub(crate) fn give_credits(&self, credits: u32) {
+        give_many(&self.requests, credits);
+    }
+
+    /// Takes all credits back. Whether there were any.
+    fn call_back(&self, members: Members<'_>, priority: usize) -> bool {
+        // Whoever leaves a credit says so afterwards: one that this look misses is told for the next.
+        if !self.idle.swap(false, AcqRel) {
+            return false;
+        }
+        let found: u32 = members.each(priority).map(pool::strip).sum();
+        self.give_credits(found);
+        found > 0
+    }
+
+    /// Requests under way.
+    pub(crate) fn active(&self, members: Members<'_>, priority: usize) -> u32 {
+        let taken = self.requests.load(Relaxed);
+        if !self.idle.load(Relaxed) {
+            return taken;
+        }
+        let credits: u64 = members.each(priority).map(|pool| pool::credits(pool.load(Relaxed))).sum();
+        taken.saturating_sub(credits as u32)
+    }
+
+    /// Places taken, credits among them: at least as many as requests are under way.
+    #[inline]
+    pub(crate) fn places(&self) -> u32 {
+        self.requests.load(Relaxed)
+    }
+
     /// Nothing is taken any more (after a fork).
     pub(crate) fn reset(&self) {
         for count in [&self.connections, &self.pending, &self.requests, &self.retries] {
             count.store(0, Relaxed);
         }
+        self.idle.store(false, Relaxed);
     }
 
-    /// How many retries may be under way (A4): the budget's share, or `max_retries`.
-    #[inline]
-    pub(crate) fn max_retries(&self, limits: &Thresholds) -> u32 {
+    /// Takes a place for a retry, under the budget's share or `max_retries` (A4).
+    #[cold]
+    pub(crate) fn take_retry(&self, limits: &Thresholds, members: Members<'_>, priority: usize) -> bool {
+        take(&self.retries, self.max_retries(limits, members, priority))
+    }
+
+    /// As many as may be under way, or fewer when fewer are.
+    fn max_retries(&self, limits: &Thresholds, members: Members<'_>, priority: usize) -> u32 {
         match limits.retry_budget {
             None => limits.max_retries,
+            Some(budget) if self.retries.load(Relaxed) < budget.min_retry_concurrency => {
+                budget.min_retry_concurrency
+            }
             Some(budget) => {
-                self.budget(budget, self.requests.load(Relaxed).saturating_add(self.pending.load(Relaxed)))
+                let active = self.active(members, priority);
+                self.budget(budget, active.saturating_add(self.pending.load(Relaxed)))
             }
         }
     }
@@ -91,18 +216,22 @@ mod tests {
 
     #[test]
     fn budget_facts() {
+        let hosts = HostArena::default();
+        let members = Members { hosts: &hosts, list: &[] };
         let ledger = Ledger::default();
         let limits = |percent, min| Thresholds {
             retry_budget: Some(RetryBudget { budget_percent: percent, min_retry_concurrency: min }),
             ..Thresholds::default()
         };
+        // As many retries are under way as the minimum allows, so that the budget itself is asked.
+        ledger.retries.store(5, Relaxed);
         for (requests, pending, expected) in [(0, 0, 5), (100, 0, 20), (50, 0, 10), (50, 50, 20), (0, 0, 5)] {
             ledger.requests.store(requests, Relaxed);
             ledger.pending.store(pending, Relaxed);
-            assert_eq!(ledger.max_retries(&limits(20.0, 5)), expected);
+            assert_eq!(ledger.max_retries(&limits(20.0, 5), members, 0), expected);
         }
         ledger.requests.store(9, Relaxed);
-        assert_eq!(ledger.max_retries(&limits(60.0, 0)), 5);
-        assert_eq!(ledger.max_retries(&Thresholds::default()), 3);
+        assert_eq!(ledger.max_retries(&limits(60.0, 0), members, 0), 5);
+        assert_eq!(ledger.max_retries(&Thresholds::default(), members, 0), 3);
     }
 }

@@ -6,10 +6,13 @@ pub(crate) mod queue;
 
 mod permit;
 
-pub(crate) use ledger::Ledger;
+pub(crate) use ledger::{Ledger, Members};
 pub(crate) use permit::{
     Ask, Permit, Promotions, acquire, acquire_free, close_idle, connected, host_gone, leave, release,
     release_free,
 };
 pub(crate) use pool::is_pinned;
 pub(crate) use queue::{Grant, Place, Queues};
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,14 @@
 //! Taking and giving back the right to send one request (`spec/breakers-and-health.md` A3 and A6).
 
-use super::ledger::{self, Ledger};
-use super::pool;
+use super::ledger::{self, Ledger, Members};
+use super::pool::{self, Credited};
 use super::queue::{Entry, Grant, Place, PoolKey, Queues};
-use crate::hosts::{HostArena, HostFacts};
+use crate::hosts::{HostArena, HostEntry, HostFacts};
 use crate::outcome::resource;
 use crate::spec::{ConnectionStyle, Thresholds};
 use crate::stats::{ClusterCounters, Counter};
 use crate::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where a permit is asked for.
@@ -16,6 +17,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) hosts: &'a HostArena,
     pub(crate) slot: u32,
     pub(crate) priority: u8,
+    /// All hosts of the cluster.
+    pub(crate) members: &'a [Arc<HostEntry>],
     pub(crate) ledger: &'a Ledger,
     pub(crate) limits: &'a Thresholds,
     /// Connections per host over all priorities; `u32::MAX` = unlimited.
@@ -59,6 +62,15 @@ impl Ask<'_> {
         (self.slot, self.priority)
     }
 
+    fn members(&self) -> Members<'_> {
+        Members { hosts: self.hosts, list: self.members }
+    }
+
+    fn take_request(&self) -> bool {
+        let priority = usize::from(self.priority);
+        self.ledger.take_last_request(self.limits.max_requests, self.members(), priority)
+    }
+
     /// Whether a connection may be opened; takes it from the cluster's limit. A pool without any connection
     /// always gets one (rule 1). `connecting`: connections of this pool that are not up yet.
     fn may_connect(&self, connecting: u32) -> bool {
@@ -83,33 +95,52 @@ impl Ask<'_> {
     }
 }
 
-/// The frequent case of [`acquire`]: a free stream, and room under `max_requests`. `false` = ask [`acquire`].
+/// The frequent case of [`acquire`]: a free stream, and a place under `max_requests`. `false` = ask [`acquire`].
 #[inline]
 pub(crate) fn acquire_free(pool: &AtomicU64, ledger: &Ledger, max_requests: u32, streams: u64) -> bool {
+    if ledger.within(max_requests) {
+        match pool::take_credited(pool, streams) {
+            Credited::Taken => return true,
+            Credited::NoStream => return false,
+            Credited::NoCredit => {}
+        }
+    }
+    acquire_uncredited(pool, ledger, max_requests, streams)
+}
+
+#[inline(never)]
+fn acquire_uncredited(pool: &AtomicU64, ledger: &Ledger, max_requests: u32, streams: u64) -> bool {
     if !pool::take_free(pool, streams) {
         return false;
     }
-    if ledger::take(&ledger.requests, max_requests) {
+    if ledger.take_request(max_requests) {
         return true;
     }
     // Nobody saw the stream but us, or somebody queued meanwhile; `acquire` sorts it out.
-    if pool::give_back(pool, false, false).is_none() {
+    if pool::give_back(pool, false, false, false).is_none() {
         pool::give_back_queued(pool, false);
     }
     false
 }
 
-/// The frequent case of [`release`]: nobody queues. `false` = ask [`release`]; nothing happened.
+/// The frequent case of [`release`]: nobody queues. `false` = ask [`release`]; nothing happened. `gone`: the host
+/// gets no more requests, so nothing may stay there.
 #[inline]
 pub(crate) fn release_free(
     pool: &AtomicU64,
     ledger: &Ledger,
     facts: &HostFacts,
     closed: bool,
+    gone: bool,
     served: bool,
 ) -> bool {
-    let Some(given) = pool::give_back(pool, closed, served) else { return false };
-    ledger::give(&ledger.requests);
+    let keep = !gone && ledger.may_keep();
+    let Some(given) = pool::give_back(pool, closed || gone, served, keep) else { return false };
+    if given.kept {
+        ledger.left_credit();
+    } else {
+        ledger.give_request();
+    }
     if given.dropped {
         ledger::give(&ledger.connections);
     }
@@ -141,7 +172,7 @@ pub(crate) fn acquire(
 
 /// A stream is ours; `max_requests` decides.
 fn attach(ask: &Ask<'_>, promotions: &dyn Promotions) -> Permit {
-    if ledger::take(&ask.ledger.requests, ask.limits.max_requests) {
+    if ask.take_request() {
         return Permit::Granted;
     }
     ask.counters.count(Counter::RqActiveOverflow);
@@ -194,12 +225,12 @@ fn slow(
 
 /// Gives back a granted stream and its place under `max_requests`. `closed`: its connection is gone too.
 pub(crate) fn release(ask: &Ask<'_>, closed: bool, promotions: &dyn Promotions) {
-    ledger::give(&ask.ledger.requests);
+    ask.ledger.give_request();
     give_stream(ask, closed, promotions);
 }
 
 fn give_stream(ask: &Ask<'_>, closed: bool, promotions: &dyn Promotions) {
-    match pool::give_back(ask.pool(), closed, false) {
+    match pool::give_back(ask.pool(), closed, false, false) {
         Some(given) if given.dropped => ledger::give(&ask.ledger.connections),
         Some(_) => {}
         None => {
@@ -236,9 +267,9 @@ fn hand_out(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) {
         let Some(entry) = queues.pop(ask.key()) else { return };
         let Some(grant) = promotions.grant(entry.request) else { continue };
         if entry.counted {
-            ledger::take_anyway(&ask.ledger.requests);
+            ask.ledger.take_request_anyway();
             grant.set(Place::Granted);
-        } else if ledger::take(&ask.ledger.requests, ask.limits.max_requests) {
+        } else if ask.take_request() {
             grant.set(Place::Granted);
             promotions.wake(entry.request);
         } else {
@@ -300,6 +331,7 @@ pub(crate) fn host_gone(ask: &Ask<'_>, promotions: &dyn Promotions) {
             promotions.wake(request);
         }
     }
+    ask.ledger.give_credits(pool::strip(ask.pool()));
     close_idle(ask);
 }
 

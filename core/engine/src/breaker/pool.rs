@@ -1,6 +1,8 @@
 //! The virtual pool of one host and routing priority, packed into one word: active streams (20 bits),
-//! connections (16 bits), queued requests (16 bits), and good answers that are not yet in the host's own count
-//! (12 bits). One compare-and-swap takes a stream, and one gives it back and counts its success.
+//! connections (16 bits), queued requests (16 bits), good answers that are not yet in the host's own count
+//! (6 bits), and credits (6 bits): places under `max_requests` that requests left here for the next ones
+//! (`ledger.rs`). So one compare-and-swap takes a stream and its place, and one gives both back and counts the
+//! success.
 //!
 //! The number of queued requests changes only under the cluster's queue lock (`queue.rs`), so whoever sees it
 //! as 0 may take or give back a stream without that lock.
@@ -16,7 +18,10 @@ const QUEUED: u64 = 1 << QUEUED_SHIFT;
 const QUEUE: u64 = 0xffff;
 const SERVED_SHIFT: u32 = 52;
 const SERVED: u64 = 1 << SERVED_SHIFT;
-const SERVED_MAX: u64 = 0xfff;
+const SERVED_MAX: u64 = 0x3f;
+const CREDIT_SHIFT: u32 = 58;
+const CREDIT: u64 = 1 << CREDIT_SHIFT;
+const CREDIT_MAX: u64 = 0x3f;
 
 /// Whether an attempt or a queued request still needs the host's slot.
 pub(crate) const fn is_pinned(word: u64) -> bool {
@@ -40,7 +45,12 @@ pub(crate) const fn queued(word: u64) -> u64 {
 
 /// Good answers that the host's own count lacks.
 pub(crate) const fn served(word: u64) -> u64 {
-    word >> SERVED_SHIFT
+    (word >> SERVED_SHIFT) & SERVED_MAX
+}
+
+/// Places under `max_requests` that nobody uses.
+pub(crate) const fn credits(word: u64) -> u64 {
+    word >> CREDIT_SHIFT
 }
 
 /// Free streams.
@@ -61,6 +71,41 @@ pub(crate) fn take_free(pool: &AtomicU64, streams: u64) -> bool {
     false
 }
 
+/// What became of [`take_credited`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Credited {
+    /// A stream and a place are ours.
+    Taken,
+    /// A stream is free, but no place lies here.
+    NoCredit,
+    /// No stream is free.
+    NoStream,
+}
+
+/// [`take_free`] with a place that lies here.
+#[inline]
+pub(crate) fn take_credited(pool: &AtomicU64, streams: u64) -> Credited {
+    let mut word = pool.load(Relaxed);
+    while queued(word) == 0 && free(word, streams) > 0 && active(word) < ACTIVE {
+        if credits(word) == 0 {
+            return Credited::NoCredit;
+        }
+        match pool.compare_exchange_weak(word, word + 1 - CREDIT, AcqRel, Relaxed) {
+            Ok(_) => return Credited::Taken,
+            Err(now) => word = now,
+        }
+    }
+    Credited::NoStream
+}
+
+/// Takes away all credits.
+pub(crate) fn strip(pool: &AtomicU64) -> u32 {
+    if credits(pool.load(Relaxed)) == 0 {
+        return 0;
+    }
+    credits(pool.fetch_and(CREDIT - 1, AcqRel)) as u32
+}
+
 /// Adds a connection and takes one stream of it. `false` when the pool is at the width of its fields.
 pub(crate) fn connect_and_take(pool: &AtomicU64) -> bool {
     pool.fetch_update(AcqRel, Acquire, |word| {
@@ -74,28 +119,31 @@ pub(crate) fn connect_and_take(pool: &AtomicU64) -> bool {
 pub(crate) struct Given {
     /// Its connection was dropped.
     pub(crate) dropped: bool,
+    /// Its place under `max_requests` was left here.
+    pub(crate) kept: bool,
     /// Good answers that must be added to the host's own count now.
     pub(crate) served: u64,
 }
 
 /// Gives back a stream when nobody queues; `None` = somebody does, or there was none: take the queue lock.
-/// `closed`: its connection is gone too. `served`: it had a good answer.
+/// `closed`: its connection is gone too. `served`: it had a good answer. `keep`: its place may stay here.
 #[inline]
-pub(crate) fn give_back(pool: &AtomicU64, closed: bool, served: bool) -> Option<Given> {
+pub(crate) fn give_back(pool: &AtomicU64, closed: bool, served: bool, keep: bool) -> Option<Given> {
     let mut word = pool.load(Relaxed);
     while queued(word) == 0 && active(word) > 0 {
         let drop = if closed && connections(word) > 0 { CONNECTION } else { 0 };
-        let (mut next, mut full) = (word - 1 - drop, 0);
+        let kept = keep && credits(word) < CREDIT_MAX;
+        let (mut next, mut full) = (word - 1 - drop + if kept { CREDIT } else { 0 }, 0);
         if served {
-            if word >> SERVED_SHIFT == SERVED_MAX {
-                next &= !(SERVED_MAX << SERVED_SHIFT);
+            if self::served(word) == SERVED_MAX {
+                next -= SERVED_MAX << SERVED_SHIFT;
                 full = SERVED_MAX + 1;
             } else {
                 next += SERVED;
             }
         }
         match pool.compare_exchange_weak(word, next, AcqRel, Relaxed) {
-            Ok(_) => return Some(Given { dropped: drop != 0, served: full }),
+            Ok(_) => return Some(Given { dropped: drop != 0, kept, served: full }),
             Err(now) => word = now,
         }
     }
@@ -166,17 +214,17 @@ mod tests {
         assert!(!take_free(&pool, 1), "no connection yet");
         assert!(connect_and_take(&pool));
         assert!(!take_free(&pool, 1), "it is busy");
-        assert!(give_back(&pool, false, false).is_some_and(|given| !given.dropped));
+        assert!(give_back(&pool, false, false, false).is_some_and(|given| !given.dropped));
         assert!(take_free(&pool, 1));
         assert!(enqueue(&pool, 1));
-        assert_eq!(give_back(&pool, false, true), None, "somebody queues");
+        assert_eq!(give_back(&pool, false, true, false), None, "somebody queues");
         give_back_queued(&pool, false);
         assert!(!take_free(&pool, 1), "the queue goes first");
         assert!(promote(&pool, 1));
         assert!(is_pinned(pool.load(Relaxed)));
-        assert!(give_back(&pool, true, false).is_some_and(|given| given.dropped));
+        assert!(give_back(&pool, true, false, false).is_some_and(|given| given.dropped));
         assert_eq!(pool.load(Relaxed), 0);
-        assert_eq!(give_back(&pool, false, false), None, "nothing to give back");
+        assert_eq!(give_back(&pool, false, false, false), None, "nothing to give back");
     }
 
     #[test]
@@ -185,10 +233,11 @@ mod tests {
         assert!(connect_and_take(&pool));
         let mut moved = 0;
         for _ in 0..10_000 {
-            moved += give_back(&pool, false, true).unwrap().served;
+            moved += give_back(&pool, false, true, false).unwrap().served;
             assert!(take_free(&pool, 1));
         }
         assert_eq!(moved + served(pool.load(Relaxed)), 10_000);
+        assert_eq!(credits(pool.load(Relaxed)), 0);
         assert_eq!((active(pool.load(Relaxed)), connections(pool.load(Relaxed))), (1, 1));
     }
 
@@ -199,8 +248,29 @@ mod tests {
         assert!(take_free(&pool, 3) && take_free(&pool, 3) && !take_free(&pool, 3));
         assert_eq!(close_idle(&pool, 3), 0);
         for _ in 0..3 {
-            assert!(give_back(&pool, false, false).is_some_and(|given| !given.dropped));
+            assert!(give_back(&pool, false, false, false).is_some_and(|given| !given.dropped));
         }
         assert_eq!(close_idle(&pool, 3), 1);
+    }
+
+    #[test]
+    fn places_stay_and_are_taken_again() {
+        let pool = AtomicU64::new(0);
+        assert_eq!(take_credited(&pool, 1), Credited::NoStream);
+        assert!(connect_and_take(&pool));
+        assert!(give_back(&pool, false, true, true).is_some_and(|given| given.kept));
+        assert_eq!(take_credited(&pool, 1), Credited::Taken);
+        assert_eq!(take_credited(&pool, 1), Credited::NoStream);
+        assert!(give_back(&pool, false, true, false).is_some_and(|given| !given.kept));
+        assert_eq!(take_credited(&pool, 1), Credited::NoCredit);
+        for _ in 0..100 {
+            assert!(take_free(&pool, 1));
+            give_back(&pool, false, true, true).unwrap();
+        }
+        assert_eq!(credits(pool.load(Relaxed)), CREDIT_MAX, "no more than its field holds");
+        let before = pool.load(Relaxed);
+        assert_eq!(strip(&pool), CREDIT_MAX as u32);
+        assert_eq!(strip(&pool), 0);
+        assert_eq!(pool.load(Relaxed), before & (CREDIT - 1), "nothing else changes");
     }
 }

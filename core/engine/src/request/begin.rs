@@ -1,18 +1,19 @@
 //! A new request: its route, cluster, policies, hash and limits.
 
-use super::state::{End, State};
+use super::state::{Course, End, State};
 use super::{Walk, clear};
 use crate::clock::Time;
 use crate::engine::Core;
 use crate::hash::policy::{GeneratedCookie, HashInput, HashPolicies};
 use crate::headers::HeaderView;
-use crate::ids::{GENERATIONS, Id};
+use crate::ids::Id;
 use crate::outcome::{Decision, Head, Misuse, NEVER, flags, head_bits, refusal};
-use crate::policies::{ClusterPolicy, Leads, Policies, RequestPolicy};
+use crate::policies::{ClusterPolicy, Leads, Policies, RequestPolicy, Target};
 use crate::random::Random;
-use crate::request::slab::Slot;
+use crate::request::slab::{Slot, Taken};
 use crate::retry::{RetryPolicy, RetrySettings};
 use crate::route::RequestView;
+use crate::spec::RetryOn;
 use twox_hash::XxHash64;
 
 /// Bytes of text that a head may hold.
@@ -72,50 +73,45 @@ impl<'a> Walk<'a> {
             0 => policies.tables.find(view, self.random).map(|route| policies.by_route[route]),
             UNKNOWN_TARGET => None,
             target => match policies.targets.get(target as usize - 1) {
-                Some(policy) => *policy,
+                Some(target) => target.as_ref().map(|target| target.policy),
                 None => return Err(Misuse::NotFound),
             },
         };
-        let (index, slot) = self.take_slot()?;
-        let mut state = slot.state.lock();
+        let Taken { index, slot, mut state } = self.take_slot()?;
         let st = &mut *state;
-        st.reset(self.now);
-        let id = Id { engine: self.core.settings.index, slot: index, generation: st.generation, attempt: 0 };
+        let unrouted = Course { policies: policies.generation, ..Course::EMPTY };
+        st.begin(&unrouted, self.now);
+        let id =
+            Id { engine: self.core.settings.index, slot: index, generation: slot.generation(), attempt: 0 };
         slot.user_data.store(head.user_data, std::sync::atomic::Ordering::Relaxed);
-        st.policies = policies.generation;
-        let Some(policy) = policy else {
+        let Some(at) = policy else {
             // Without a route there is no policy either; the first one only fills the field.
-            st.policy = 0;
             let (why, status, flag) = if head.target == 0 {
                 (refusal::NO_ROUTE, 404, flags::NR)
             } else {
                 (refusal::NO_CLUSTER, 503, flags::NC)
             };
-            self.refuse(id.pack(), st, why, status, flag, out);
+            self.refuse(id.pack(), slot, st, why, status, flag, out);
             return Ok(());
         };
-        st.policy = policy;
-        let policy = &policies.list[policy as usize];
+        st.policy = at;
+        let policy = &policies.list[at as usize];
         let cluster = match self.lead(policies, policy, view) {
             Ok(cluster) => cluster,
             Err(Answer::Direct(status)) => {
-                self.refuse(id.pack(), st, refusal::DIRECT_RESPONSE, status, 0, out);
+                self.refuse(id.pack(), slot, st, refusal::DIRECT_RESPONSE, status, 0, out);
                 return Ok(());
             }
             Err(Answer::NoCluster(status, name)) => {
                 st.rare().missing = name;
-                self.refuse(id.pack(), st, refusal::NO_CLUSTER, status, flags::NC, out);
+                self.refuse(id.pack(), slot, st, refusal::NO_CLUSTER, status, flags::NC, out);
                 return Ok(());
             }
         };
-        st.cluster = cluster;
-        let own = policies.cluster(cluster);
-        self.limits(st, head, policy);
-        if let Some(own) = own {
-            st.cluster_retry = own.retry.is_some();
-            if own.hashes {
-                self.hash(st, policies, policy, own, head, view);
-            }
+        st.begin(&Course::new(policies, at, cluster), self.now);
+        self.limits(st, head);
+        if let Some(own) = policies.cluster(cluster).filter(|own| own.hashes) {
+            self.hash(st, policies, policy, own, head, view);
         }
         if policy.rewrites
             && let Some(route) = policy.route
@@ -127,8 +123,11 @@ impl<'a> Walk<'a> {
                 rare.authority = authority;
             }
         }
+        let trusted = head.bits & head_bits::INTERNAL != 0;
         let retry = policies.retry(st);
-        self.retry_state(st, retry, head.bits & head_bits::INTERNAL != 0, view);
+        if trusted || !retry.is_plain() {
+            Self::retry_state(st, retry, trusted, view);
+        }
         if let Some(Stateless { number }) = stateless {
             self.number(st, number);
             if !head.tried.is_empty() {
@@ -144,20 +143,19 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Section 4 of `spec/retry-and-timeouts.md`.
-    #[inline]
-    fn retry_state(&mut self, st: &mut State, retry: &RetryPolicy, trusted: bool, view: &RequestView<'_>) {
-        st.back_off = retry.back_off;
-        if !trusted && retry.is_plain() {
-            st.retries = !retry.on.is_empty();
-            st.remaining = retry.num_retries;
-            st.on = retry.on;
-        } else if let Some(settings) = RetrySettings::new(retry, view, trusted) {
-            st.retries = true;
-            st.remaining = settings.remaining;
-            st.on = settings.bits;
-            if settings.extra.is_some() {
-                st.rare().extra = settings.extra;
+    /// Section 4 of `spec/retry-and-timeouts.md`, when the request has a say.
+    fn retry_state(st: &mut State, retry: &RetryPolicy, trusted: bool, view: &RequestView<'_>) {
+        match RetrySettings::new(retry, view, trusted) {
+            Some(settings) => {
+                st.retries = true;
+                st.remaining = settings.remaining;
+                st.on = settings.bits;
+                if settings.extra.is_some() {
+                    st.rare().extra = settings.extra;
+                }
+            }
+            None => {
+                (st.retries, st.remaining, st.on) = (false, 0, RetryOn::NONE);
             }
         }
     }
@@ -187,63 +185,58 @@ impl<'a> Walk<'a> {
     ) -> Result<(), Misuse> {
         let snapshot: &'a _ = self.snapshot;
         let policies: &Policies = &snapshot.policies;
-        let policy_index = policies.targets.get((target as usize).wrapping_sub(1)).copied().flatten();
-        let direct = policy_index.and_then(|index| match &policies.list[index as usize].leads {
-            Leads::Cluster(cluster) => {
-                policies.cluster(*cluster).map(|own| (index, *cluster, &policies.list[index as usize], own))
-            }
-            _ => None,
-        });
-        let Some((policy_index, cluster, policy, own)) = direct else {
-            let head = Head { target, number, key, ..Head::default() };
-            return self.begin(&head, Some(Stateless { number }), out);
+        let at = (target as usize).wrapping_sub(1);
+        let Some(Some(Target { start: Some(start), .. })) = policies.targets.get(at) else {
+            return self.pick_by_head(target, number, key, out);
         };
         clear(out);
         if key.is_some_and(|key| key.len() > HEAD_LIMIT) {
             return Err(Misuse::Limit);
         }
-        let (index, slot) = self.take_slot()?;
-        let mut state = slot.state.lock();
+        let Taken { index, slot, mut state } = self.take_slot()?;
         let st = &mut *state;
-        st.reset(self.now);
-        let id = Id { engine: self.core.settings.index, slot: index, generation: st.generation, attempt: 0 };
-        st.policies = policies.generation;
-        st.policy = policy_index;
-        st.cluster = cluster;
-        st.cluster_retry = own.retry.is_some();
-        st.timeout = policy.timeout;
-        st.per_try = policy.per_try;
-        st.deadline = if st.timeout == NEVER { Time::NEVER } else { self.now.plus(st.timeout) };
-        st.routing = policy.priority;
-        if own.hashes {
-            let head = Head { key, ..Head::default() };
-            self.hash(st, policies, policy, own, &head, &EMPTY);
+        st.begin(&start.course, self.now);
+        let id =
+            Id { engine: self.core.settings.index, slot: index, generation: slot.generation(), attempt: 0 };
+        if st.timeout != NEVER {
+            st.deadline = self.now.plus(st.timeout);
         }
-        self.retry_state(st, policies.retry(st), false, &EMPTY);
+        if start.hashes {
+            self.hash_key(st, policies, key);
+        }
+        if !start.plain {
+            Self::retry_state(st, policies.retry(st), false, &EMPTY);
+        }
         self.number(st, number);
         self.first(policies, slot, id.pack(), st, out);
         Ok(())
     }
 
-    /// A free slot: from the worker's stock, or from the engine's.
-    #[inline]
-    fn take_slot(&mut self) -> Result<(u32, &'a Slot), Misuse> {
-        if self.free.is_empty() && !self.core.slab.fetch(self.free, self.core.settings.first_generation) {
-            return Err(Misuse::Limit);
-        }
-        let index = self.free.pop().ok_or(Misuse::Limit)?;
-        let core: &'a Core = self.core;
-        core.slab.get(index).map(|slot| (index, slot)).ok_or(Misuse::Limit)
+    /// The same through a whole head: the target leads to no cluster, to several, or to none that exists.
+    #[cold]
+    fn pick_by_head(
+        &mut self,
+        target: u32,
+        number: u32,
+        key: Option<&[u8]>,
+        out: &mut Decision,
+    ) -> Result<(), Misuse> {
+        let head = Head { target, number, key, ..Head::default() };
+        self.begin(&head, Some(Stateless { number }), out)
     }
 
-    /// A done request's slot goes back to the stock; its ids are stale from here on.
+    #[inline(never)]
+    fn hash_key(&mut self, st: &mut State, policies: &Policies, key: Option<&[u8]>) {
+        let Some(own) = policies.cluster(st.cluster) else { return };
+        let head = Head { key, ..Head::default() };
+        self.hash(st, policies, policies.request(st), own, &head, &EMPTY);
+    }
+
+    /// A free slot: from the worker's stock, or from the engine's.
     #[inline]
-    pub(crate) fn give_slot(&mut self, id: u64, st: &mut State) {
-        st.generation = (st.generation + 1) % GENERATIONS;
-        self.free.push(Id::unpack(id).slot);
-        if self.free.len() > super::Slab::stock_limit() {
-            self.core.slab.give_back(self.free, super::Slab::stock_kept());
-        }
+    fn take_slot(&mut self) -> Result<Taken<'a>, Misuse> {
+        let core: &'a Core = self.core;
+        core.slab.take(self.free, core.settings.first_generation).ok_or(Misuse::Limit)
     }
 
     /// Which cluster the route leads to.
@@ -281,10 +274,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn limits(&mut self, st: &mut State, head: &Head<'_>, policy: &RequestPolicy) {
+    fn limits(&mut self, st: &mut State, head: &Head<'_>) {
         let own = if head.timeout == 0 { NEVER } else { head.timeout };
-        st.timeout = policy.timeout.min(own);
-        st.per_try = policy.per_try;
+        st.timeout = st.timeout.min(own);
         if st.timeout != NEVER && st.per_try >= st.timeout {
             st.per_try = NEVER;
         }
@@ -293,10 +285,9 @@ impl<'a> Walk<'a> {
         st.upload_open = head.body == 3;
         st.deadline =
             if st.upload_open || st.timeout == NEVER { Time::NEVER } else { self.now.plus(st.timeout) };
-        st.routing = match head.priority {
-            0 | 1 => head.priority as u8,
-            _ => policy.priority,
-        };
+        if let 0 | 1 = head.priority {
+            st.routing = head.priority as u8;
+        }
     }
 
     /// Section 17 of `spec/load-balancing.md`: the caller's own hash, or the first list that is not empty.
@@ -349,9 +340,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Ends a request with a refusal.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one locked request")]
     pub(crate) fn refuse(
         &mut self,
         id: u64,
+        slot: &Slot,
         st: &mut State,
         why: u8,
         status: u16,
@@ -371,7 +364,7 @@ impl<'a> Walk<'a> {
         out.wait = NEVER;
         out.try_timeout = NEVER;
         out.remaining = NEVER;
-        self.done(id, st);
+        self.done(id, slot, st);
         out.bits |= self.signals();
     }
 }

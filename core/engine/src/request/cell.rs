@@ -1,17 +1,22 @@
-//! The lock of one request: a byte's worth of word, taken by one locked instruction and given back by a store.
+//! The lock of one request: one word, taken by one locked instruction and given back by a store.
 //!
 //! Two threads meet here only when they use one request at once, and every holder is done within a microsecond,
-//! so the loser spins and then yields.
+//! so the loser spins and then yields. A value that its holder parks is out of use: nobody gets at it until its
+//! owner, who knows itself alone, takes it again without any locked instruction.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+const PARKED: u32 = 2;
+
 /// A value behind its lock.
 #[derive(Default)]
 pub(crate) struct Locked<T> {
-    taken: AtomicU32,
+    word: AtomicU32,
     value: UnsafeCell<T>,
 }
 
@@ -23,29 +28,44 @@ pub(crate) struct Guard<'a, T> {
     of: &'a Locked<T>,
 }
 
+/// Why the value cannot be had now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// Somebody holds it.
+    Taken,
+    /// It is out of use.
+    Parked,
+}
+
 impl<T> Locked<T> {
-    /// Waits for the value.
+    /// Waits for the value; `None` when it is out of use.
     #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
-        if self.taken.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
-            self.wait();
+    pub(crate) fn lock(&self) -> Option<Guard<'_, T>> {
+        match self.word.compare_exchange(FREE, TAKEN, Acquire, Relaxed) {
+            Ok(_) => Some(Guard { of: self }),
+            Err(_) => self.wait(),
         }
-        Guard { of: self }
     }
 
     /// The value, if nobody holds it.
-    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Result<Guard<'_, T>, Busy> {
         // A guard must not even come to be when the value is taken: dropping it would release another's hold.
-        match self.taken.compare_exchange(0, 1, Acquire, Relaxed) {
-            Ok(_) => Some(Guard { of: self }),
-            Err(_) => None,
+        match self.word.compare_exchange(FREE, TAKEN, Acquire, Relaxed) {
+            Ok(_) => Ok(Guard { of: self }),
+            Err(PARKED) => Err(Busy::Parked),
+            Err(_) => Err(Busy::Taken),
         }
     }
 
     #[cold]
-    fn wait(&self) {
+    fn wait(&self) -> Option<Guard<'_, T>> {
         let mut rounds = 0_u32;
-        while self.taken.compare_exchange_weak(0, 1, Acquire, Relaxed).is_err() {
+        loop {
+            match self.word.compare_exchange_weak(FREE, TAKEN, Acquire, Relaxed) {
+                Ok(_) => return Some(Guard { of: self }),
+                Err(PARKED) => return None,
+                Err(_) => {}
+            }
             rounds += 1;
             if rounds < 64 {
                 std::hint::spin_loop();
@@ -54,6 +74,28 @@ impl<T> Locked<T> {
                 std::thread::yield_now();
             }
         }
+    }
+
+    /// The value for its owner: whoever parked it, or was handed it by who did.
+    ///
+    /// # Safety
+    /// No other thread may call this for the same value until the guard is dropped or parked.
+    #[inline]
+    pub(crate) unsafe fn own(&self) -> Guard<'_, T> {
+        // A parked value is locked for everybody else, so it needs no locked instruction.
+        if self.word.load(Acquire) == PARKED {
+            return Guard { of: self };
+        }
+        self.lock().unwrap_or(Guard { of: self })
+    }
+}
+
+impl<T> Guard<'_, T> {
+    /// Puts the value out of use instead of giving it back.
+    #[inline]
+    pub(crate) fn park(self) {
+        self.of.word.store(PARKED, Release);
+        std::mem::forget(self);
     }
 }
 
@@ -77,7 +119,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.of.taken.store(0, Release);
+        self.of.word.store(FREE, Release);
     }
 }
 
@@ -92,16 +134,34 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..10_000 {
-                        *cell.lock() += 1;
+                        *cell.lock().unwrap() += 1;
                     }
                 });
             }
         });
-        let guard = cell.lock();
+        let guard = cell.lock().unwrap();
         assert_eq!(*guard, 40_000);
-        assert!(cell.try_lock().is_none());
-        assert!(cell.try_lock().is_none(), "a refused attempt leaves the holder alone");
+        assert_eq!(cell.try_lock().err(), Some(Busy::Taken));
+        assert_eq!(cell.try_lock().err(), Some(Busy::Taken), "a refused attempt leaves the holder alone");
         drop(guard);
-        assert!(cell.try_lock().is_some());
+        assert!(cell.try_lock().is_ok());
+    }
+
+    #[test]
+    fn a_parked_value_is_its_owners_alone() {
+        let cell = Locked::<u64>::default();
+        let mut guard = cell.lock().unwrap();
+        *guard = 7;
+        guard.park();
+        assert!(cell.lock().is_none());
+        assert_eq!(cell.try_lock().err(), Some(Busy::Parked));
+        // SAFETY: this thread is the only one.
+        let mut owner = unsafe { cell.own() };
+        assert!(cell.lock().is_none(), "still out of use while its owner works");
+        *owner += 1;
+        drop(owner);
+        assert_eq!(*cell.lock().unwrap(), 8);
+        // SAFETY: as above.
+        assert_eq!(*unsafe { cell.own() }, 8, "a value that was not parked is locked as ever");
     }
 }

@@ -3,8 +3,7 @@
 use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk, clear};
 use crate::balance::Selection;
-use crate::breaker::ledger;
-use crate::breaker::{Permit, Place, acquire, acquire_free, leave, release};
+use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
 use crate::clock::Time;
 use crate::cluster::ClusterView;
 use crate::engine::Core;
@@ -42,9 +41,9 @@ impl<'a> Walk<'a> {
     pub(crate) fn choose(&mut self, request: u64, out: &mut Decision) -> Result<(), Misuse> {
         let id = Id::unpack(request);
         let slot = Walk::find(self.core, id)?;
-        let mut state = slot.state.lock();
+        let mut state = slot.state.lock().ok_or(Misuse::Ended)?;
         let st = &mut *state;
-        if st.generation != id.generation || !st.phase.is_live() {
+        if slot.generation() != id.generation || !st.phase.is_live() {
             return Err(Misuse::Ended);
         }
         let request = request_of(request);
@@ -55,7 +54,8 @@ impl<'a> Walk<'a> {
         }
         clear(out);
         self.now = st.at(self.now);
-        let made = self.made(st).ok_or(Misuse::Ended)?;
+        let mut kept = None;
+        let policies = self.made(st, &mut kept)?;
         if self.now >= st.deadline {
             self.too_late(slot, request, st, out);
             return Ok(());
@@ -64,9 +64,9 @@ impl<'a> Walk<'a> {
             Phase::BackOff if self.now < st.retry_at => {
                 self.wait(request, st, wait::BACKOFF, st.retry_at.min(st.deadline), out);
             }
-            Phase::BackOff => self.retry(&made, slot, request, st, out),
-            Phase::Queued => self.queued(&made, slot, request, st, out),
-            _ => self.select(&made, slot, request, st, out),
+            Phase::BackOff => self.retry(policies, slot, request, st, out),
+            Phase::Queued => self.queued(policies, slot, request, st, out),
+            _ => self.select(policies, slot, request, st, out),
         }
         Ok(())
     }
@@ -83,25 +83,39 @@ impl<'a> Walk<'a> {
     ) {
         if !st.stateless {
             st.number = 1;
-        } else if st.number > 1 && st.retries {
-            // The retry breaker is asked here: nobody decided this retry before.
-            let p = usize::from(st.routing);
-            let entry = &self.snapshot.clusters[st.cluster as usize];
-            if let Some(view) = &entry.view {
-                let max = entry.shared.ledgers[p].max_retries(&view.spec.breakers.thresholds[p]);
-                if !ledger::take(&entry.shared.ledgers[p].retries, max) {
-                    self.clusters[st.cluster as usize].counters.count(Counter::RqRetryOverflow);
-                    st.resource = resource::RETRIES;
-                    self.refuse(request, st, refusal::OVERFLOW, 503, flags::UO, out);
-                    return;
-                }
-                st.holds_retry = true;
-                let counters = &self.clusters[st.cluster as usize].counters;
-                counters.count(Counter::RqRetry);
-                counters.count(Counter::RqRetryBackoffExponential);
-            }
+        } else if st.number > 1 && st.retries && !self.take_retry(request, slot, st, out) {
+            return;
         }
-        self.select(policies, slot, request, st, out);
+        // A first choice among hosts of its own is by far the most frequent one.
+        match &self.snapshot.clusters[st.cluster as usize].view {
+            Some(view) if view.composite.is_none() && !st.is_retry && !st.has_rare => {
+                match self.among(st.cluster, view, st.hash, 1, None) {
+                    Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
+                    Err(why) => self.no_host(request, slot, st, why, out),
+                }
+            }
+            _ => self.select(policies, slot, request, st, out),
+        }
+    }
+
+    /// The retry breaker is asked for a stateless retry: nobody decided it before.
+    #[cold]
+    fn take_retry(&mut self, request: u64, slot: &Slot, st: &mut State, out: &mut Decision) -> bool {
+        let p = usize::from(st.routing);
+        let entry = &self.snapshot.clusters[st.cluster as usize];
+        let Some(view) = &entry.view else { return true };
+        let counters = &self.clusters[st.cluster as usize].counters;
+        let members = Members { hosts: &self.core.hosts, list: &view.members };
+        if !entry.shared.ledgers[p].take_retry(&view.spec.breakers.thresholds[p], members, p) {
+            counters.count(Counter::RqRetryOverflow);
+            st.resource = resource::RETRIES;
+            self.refuse(request, slot, st, refusal::OVERFLOW, 503, flags::UO, out);
+            return false;
+        }
+        st.holds_retry = true;
+        counters.count(Counter::RqRetry);
+        counters.count(Counter::RqRetryBackoffExponential);
+        true
     }
 
     /// The back-off is over (section 11).
@@ -119,29 +133,28 @@ impl<'a> Walk<'a> {
     }
 
     /// Chooses a host and asks for a permit there.
+    #[inline(never)]
     fn select(&mut self, policies: &Policies, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
-        let Some(view) = &self.snapshot.clusters[st.cluster as usize].view else {
-            self.refuse(request, st, refusal::NO_CLUSTER, 503, flags::NC, out);
-            return;
-        };
-        // A first choice among hosts of its own is by far the most frequent one.
-        let picked = if view.composite.is_none() && !st.is_retry {
-            let want =
-                Want { hash: st.hash, own_hashes: &[], number: st.number, candidates: 1, reject: None };
-            self.among(st.cluster, view, &want)
-        } else {
-            self.host(policies, st)
+        let picked = match &self.snapshot.clusters[st.cluster as usize].view {
+            Some(_) => self.host(policies, st),
+            None => {
+                self.refuse(request, slot, st, refusal::NO_CLUSTER, 503, flags::NC, out);
+                return;
+            }
         };
         match picked {
             Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
-            Err(why) => {
-                st.resource = why;
-                let counters = &self.clusters[st.cluster as usize].counters;
-                counters.count(Counter::CxNoneHealthy);
-                counters.count_status(503, false);
-                self.refuse(request, st, refusal::NO_HEALTHY_UPSTREAM, 503, flags::UH, out);
-            }
+            Err(why) => self.no_host(request, slot, st, why, out),
         }
+    }
+
+    #[cold]
+    fn no_host(&mut self, request: u64, slot: &Slot, st: &mut State, why: u8, out: &mut Decision) {
+        st.resource = why;
+        let counters = &self.clusters[st.cluster as usize].counters;
+        counters.count(Counter::CxNoneHealthy);
+        counters.count_status(503, false);
+        self.refuse(request, slot, st, refusal::NO_HEALTHY_UPSTREAM, 503, flags::UH, out);
     }
 
     /// A host is chosen; the breakers have the next word.
@@ -156,8 +169,9 @@ impl<'a> Walk<'a> {
         out: &mut Decision,
     ) {
         let core: &'a Core = self.core;
-        let facts = core.hosts.facts(picked.slot);
-        let mut attempt = Attempt {
+        let host = core.hosts.host(picked.slot);
+        let facts = host.facts();
+        let attempt = Attempt {
             mark: attempt_mark(st.number.max(1)),
             number: st.number,
             slot: picked.slot,
@@ -175,24 +189,40 @@ impl<'a> Walk<'a> {
         let entry = &snapshot.clusters[picked.cluster as usize];
         if let Some(view) = &entry.view {
             let p = usize::from(st.routing);
-            let pool = &core.hosts.load(picked.slot).pools[p];
+            let pool = &host.load().pools[p];
             let max = view.spec.breakers.thresholds[p].max_requests;
             if acquire_free(pool, &entry.shared.ledgers[p], max, view.streams) {
-                self.go(policies, request, st, attempt, out);
+                self.go(request, st, attempt, out);
                 return;
             }
         }
+        self.ask_permit(policies, slot, request, st, attempt, out);
+    }
+
+    /// No stream is free at once: a new connection, the queue, or a refusal.
+    #[cold]
+    fn ask_permit(
+        &mut self,
+        policies: &Policies,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        mut attempt: Attempt,
+        out: &mut Decision,
+    ) {
+        let core: &'a Core = self.core;
         let waiters = Waiters { slab: &core.slab, ready: &core.ready };
-        let style = entry.view.as_ref().map_or(ConnectionStyle::Count, |view| view.style(st.stateless));
+        let view = self.snapshot.clusters[attempt.cluster as usize].view.as_ref();
+        let style = view.map_or(ConnectionStyle::Count, |view| view.style(st.stateless));
         let permit = {
-            let ask = self.ask(picked.cluster, picked.slot, st.routing);
+            let ask = self.ask(attempt.cluster, attempt.slot, st.routing);
             acquire(&ask, style, request, &slot.grant, &waiters)
         };
         match permit {
-            Permit::Granted => self.go(policies, request, st, attempt, out),
+            Permit::Granted => self.go(request, st, attempt, out),
             Permit::Counted => {
                 attempt.counted = true;
-                self.go(policies, request, st, attempt, out);
+                self.go(request, st, attempt, out);
             }
             Permit::Queued => {
                 st.queued = Some(attempt);
@@ -207,15 +237,15 @@ impl<'a> Walk<'a> {
             }
             Permit::Refused(which) => {
                 st.tried.push((attempt.slot, attempt.birth));
-                self.overflow(request, st, which, out);
+                self.overflow(request, slot, st, which, out);
             }
         }
     }
 
-    fn overflow(&mut self, request: u64, st: &mut State, which: u8, out: &mut Decision) {
+    fn overflow(&mut self, request: u64, slot: &Slot, st: &mut State, which: u8, out: &mut Decision) {
         st.resource = which;
         self.clusters[st.cluster as usize].counters.count_status(503, false);
-        self.refuse(request, st, refusal::OVERFLOW, 503, flags::UO, out);
+        self.refuse(request, slot, st, refusal::OVERFLOW, 503, flags::UO, out);
     }
 
     /// Is it my turn?
@@ -239,14 +269,14 @@ impl<'a> Walk<'a> {
                 st.queued = None;
                 out.host = attempt.slot;
                 out.host_version = self.core.hosts.facts(attempt.slot).version.load(Relaxed);
-                self.go(policies, request, st, attempt, out);
+                self.go(request, st, attempt, out);
             }
             Place::Overflow => {
                 slot.grant.set(Place::None);
                 st.queued = None;
                 out.host = attempt.slot;
                 out.host_version = self.core.hosts.facts(attempt.slot).version.load(Relaxed);
-                self.overflow(request, st, resource::REQUESTS, out);
+                self.overflow(request, slot, st, resource::REQUESTS, out);
             }
             Place::HostGone | Place::None => {
                 slot.grant.set(Place::None);
@@ -280,7 +310,7 @@ impl<'a> Walk<'a> {
             counters.count(Counter::RqCancelled);
             counters.count_status(504, false);
         }
-        self.refuse(request, st, refusal::TIMEOUT, 504, flags::UT, out);
+        self.refuse(request, slot, st, refusal::TIMEOUT, 504, flags::UT, out);
     }
 
     fn wait(&mut self, request: u64, st: &State, why: u8, until: Time, out: &mut Decision) {
@@ -296,29 +326,20 @@ impl<'a> Walk<'a> {
 
     /// The attempt may be sent.
     #[inline]
-    fn go(
-        &mut self,
-        policies: &Policies,
-        request: u64,
-        st: &mut State,
-        attempt: Attempt,
-        out: &mut Decision,
-    ) {
-        let policy = policies.request(st);
-        let wants = policies.wants(st);
+    fn go(&mut self, request: u64, st: &mut State, attempt: Attempt, out: &mut Decision) {
         let remaining = span(st.deadline, self.now);
         out.kind = kind::GO;
         out.request = request;
         out.attempt = request | u64::from(attempt.mark);
         out.number = attempt.number;
-        out.want_ok = wants.ok;
-        out.want_err = wants.err;
+        out.want_ok = st.wants.ok;
+        out.want_err = st.wants.err;
         out.try_timeout = st.per_try.min(remaining);
         out.remaining = remaining;
         out.wait = NEVER;
         let mut bits = attempt.bits;
-        if policy.attempt_count_to_upstream | policy.attempt_count_to_client | st.has_rare {
-            bits |= Self::header_bits(policy, st);
+        if st.marks | st.has_rare {
+            bits |= Self::header_bits(st);
         }
         out.bits = bits | self.signals();
         self.clusters[attempt.cluster as usize].counters.count(Counter::RqTotal);
@@ -330,12 +351,12 @@ impl<'a> Walk<'a> {
     }
 
     #[cold]
-    fn header_bits(policy: &crate::policies::RequestPolicy, st: &State) -> u16 {
+    fn header_bits(st: &State) -> u16 {
         let rare = st.rare.as_deref().filter(|_| st.has_rare);
         let rewrite = rare.is_some_and(|rare| rare.path.is_some() || rare.authority.is_some());
         let cookies = rare.is_some_and(|rare| !rare.cookies.is_empty());
         let mut bits = 0;
-        if policy.attempt_count_to_upstream || policy.attempt_count_to_client || rewrite || cookies {
+        if st.marks || rewrite || cookies {
             bits |= bits::HEADERS;
         }
         if rewrite {
@@ -376,38 +397,45 @@ impl<'a> Walk<'a> {
         };
         match &view.composite {
             Some(subs) => self.composite(subs, want),
-            None => self.among(cluster, view, want),
+            None => {
+                let own = want.own_hashes.iter().find(|(of, _)| *of == cluster);
+                let hash = own.map_or(want.hash, |(_, hash)| *hash);
+                self.among(cluster, view, hash, want.candidates, want.reject)
+            }
         }
     }
 
     /// One selection among a cluster's own hosts.
     #[inline]
-    fn among(&mut self, cluster: u32, view: &ClusterView, want: &Want<'_>) -> Result<Picked, u8> {
+    fn among(
+        &mut self,
+        cluster: u32,
+        view: &ClusterView,
+        hash: Option<u64>,
+        candidates: u32,
+        reject: Option<&dyn Fn(u32) -> bool>,
+    ) -> Result<Picked, u8> {
         let mine = &mut self.clusters[cluster as usize];
         let Some(scheduler) = &mut mine.scheduler else { return Err(resource::SUB_CLUSTER_MISSING) };
-        let own = want.own_hashes.iter().find(|(of, _)| *of == cluster);
-        // Only a bounded load asks; the count is the busiest word of the cluster.
-        let active = |p: usize| mine.shared.ledgers[p].requests.load(Relaxed);
+        // Only a bounded load asks; where one acts, no credits lie at hosts, so the count is exact.
+        let active = |p: usize| mine.shared.ledgers[p].places();
         let cluster_active = if view.bounded { active(0).saturating_add(active(1)) } else { 0 };
         let mut selection = Selection {
-            hash: own.map_or(want.hash, |(_, hash)| *hash),
+            hash,
             random: self.random,
             now: self.now,
-            candidates: want.candidates,
-            reject: want.reject,
+            candidates,
+            reject,
             cluster_active,
             counters: &mine.counters,
             priority: 0,
             panic: false,
             degraded: false,
         };
-        let slot = scheduler.choose(view.view(&self.core.hosts), &mut selection);
+        let slot = scheduler.choose(view.view(&self.core.hosts), &mut selection).ok_or(resource::NONE)?;
         let bits = if selection.panic { bits::PANIC } else { 0 }
             | if selection.degraded { bits::DEGRADED } else { 0 };
-        match slot {
-            Some(slot) => Ok(Picked { slot, cluster, priority: selection.priority, bits }),
-            None => Err(resource::NONE),
-        }
+        Ok(Picked { slot, cluster, priority: selection.priority, bits })
     }
 
     /// Attempt N goes to the N-th sub-cluster, or forward to the next that has a host

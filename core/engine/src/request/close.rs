@@ -5,7 +5,7 @@ use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk};
 use crate::breaker::{Place, connected, leave, release, release_free};
 use crate::headers::HeaderView;
-use crate::hosts::flag;
+use crate::hosts::{Host, flag};
 use crate::ids::{Id, request_of};
 use crate::outcome::{
     Misuse, Outcome, Packed, action, bits, failure, finish, flags, note, outcome_bits, reason,
@@ -32,21 +32,37 @@ impl Walk<'_> {
         let Some(attempt) = (if last { st.attempts.pop() } else { Some(st.attempts.remove(at)) }) else {
             return;
         };
-        let core = self.core;
-        let facts = core.hosts.facts(attempt.slot);
+        let host = self.core.hosts.host(attempt.slot);
+        self.give_up(slot, request, st.routing, &attempt, host, closed, served);
+    }
+
+    /// Gives back what an attempt that is forgotten held.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one locked request")]
+    #[inline]
+    pub(crate) fn give_up(
+        &mut self,
+        slot: &Slot,
+        request: u64,
+        routing: u8,
+        attempt: &Attempt,
+        host: Host<'_>,
+        closed: bool,
+        served: bool,
+    ) {
+        let facts = host.facts();
         let gone = facts.flags.load(Relaxed) & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK) != 0;
-        let p = usize::from(st.routing);
+        let p = usize::from(routing);
         if !attempt.counted {
-            let pool = &core.hosts.load(attempt.slot).pools[p];
+            let pool = &host.load().pools[p];
             let ledger = &self.clusters[attempt.cluster as usize].shared.ledgers[p];
-            if release_free(pool, ledger, facts, closed || gone, served) {
+            if release_free(pool, ledger, facts, closed, gone, served) {
                 return;
             }
         }
         if served {
             facts.rq_success.fetch_add(1, Relaxed);
         }
-        self.release_slowly(slot, request, &attempt, st.routing, closed || gone);
+        self.release_slowly(slot, request, attempt, routing, closed || gone);
     }
 
     #[cold]
@@ -65,11 +81,12 @@ impl Walk<'_> {
 
     /// The request is over: its slot goes back, its ids are stale.
     #[inline]
-    pub(crate) fn done(&mut self, request: u64, st: &mut State) {
+    pub(crate) fn done(&mut self, request: u64, slot: &Slot, st: &mut State) {
         debug_assert!(st.attempts.is_empty() && st.queued.is_none());
         self.free_retry(st);
         st.phase = Phase::Done;
-        self.give_slot(request, st);
+        slot.next_generation();
+        self.free.put(Id::unpack(request).slot, &self.core.slab);
     }
 
     /// `end` of an answered attempt, or its body broke.
@@ -80,9 +97,9 @@ impl Walk<'_> {
             Ok(_) | Err(Misuse::Invalid) => return Misuse::Invalid.into(),
             Err(_) => return Packed::NOTHING,
         };
-        let mut state = slot.state.lock();
+        let Some(mut state) = slot.state.lock() else { return Packed::NOTHING };
         let st = &mut *state;
-        if st.generation != id.generation || !st.phase.is_live() {
+        if slot.generation() != id.generation || !st.phase.is_live() {
             return Packed::NOTHING;
         }
         let Some(at) = st.attempt(id.attempt) else { return Packed::NOTHING };
@@ -103,8 +120,7 @@ impl Walk<'_> {
         outcome: &Outcome<'_>,
     ) -> Result<Packed, Misuse> {
         let attempt = st.attempts[at];
-        let made = self.made(st).ok_or(Misuse::Ended)?;
-        let names = self.names(&made, st, outcome, attempt.good)?;
+        let names = self.names(st, outcome, attempt.good)?;
         let trailers =
             HeaderView::new(names.as_deref().unwrap_or(&[]), outcome.headers).ok_or(Misuse::Invalid)?;
         let broken = outcome.failure != failure::NONE || outcome.bits & outcome_bits::CUT != 0;
@@ -125,7 +141,7 @@ impl Walk<'_> {
         let closed = (broken && self.closes(&attempt, false)) || outcome.bits & outcome_bits::CLOSED != 0;
         self.end_attempt(slot, request, st, at, closed, false);
         if st.attempts.is_empty() {
-            self.done(request, st);
+            self.done(request, slot, st);
         }
         Ok(self.verdict(st, action::FORWARD, reason::STREAM_ENDED, 0, 0))
     }
@@ -161,16 +177,16 @@ impl Walk<'_> {
     pub(crate) fn cancel(&mut self, attempt: u64) -> Packed {
         let id = Id::unpack(attempt);
         let Ok(slot) = Walk::find(self.core, id) else { return Packed::NOTHING };
-        let mut state = slot.state.lock();
+        let Some(mut state) = slot.state.lock() else { return Packed::NOTHING };
         let st = &mut *state;
-        if st.generation != id.generation || !st.phase.is_live() {
+        if slot.generation() != id.generation || !st.phase.is_live() {
             return Packed::NOTHING;
         }
         let Some(at) = st.attempt(id.attempt) else { return Packed::NOTHING };
         self.now = st.at(self.now);
         self.cut(slot, request_of(attempt), st, at);
         if st.attempts.is_empty() {
-            self.done(request_of(attempt), st);
+            self.done(request_of(attempt), slot, st);
         }
         self.verdict(st, action::FORWARD, reason::CLIENT_GONE, 0, 0)
     }
@@ -184,9 +200,9 @@ impl Walk<'_> {
     pub(crate) fn finish(&mut self, request: u64, why: u32) -> Packed {
         let id = Id::unpack(request);
         let Ok(slot) = Walk::find(self.core, id) else { return Packed::NOTHING };
-        let mut state = slot.state.lock();
+        let Some(mut state) = slot.state.lock() else { return Packed::NOTHING };
         let st = &mut *state;
-        if st.generation != id.generation || !st.phase.is_live() {
+        if slot.generation() != id.generation || !st.phase.is_live() {
             return Packed::NOTHING;
         }
         self.now = st.at(self.now);
@@ -225,7 +241,7 @@ impl Walk<'_> {
                 failure::MAX_STREAM_DURATION
             });
         }
-        self.done(request, st);
+        self.done(request, slot, st);
         self.verdict(st, action::FORWARD, reason::CLIENT_GONE, status, 0)
     }
 
@@ -248,9 +264,9 @@ impl Walk<'_> {
         if !(note::CONNECTED..=note::INTERIM).contains(&what) {
             return Err(Misuse::Invalid);
         }
-        let mut state = slot.state.lock();
+        let Some(mut state) = slot.state.lock() else { return Ok(0) };
         let st = &mut *state;
-        if st.generation != parts.generation || !st.phase.is_live() {
+        if slot.generation() != parts.generation || !st.phase.is_live() {
             return Ok(0);
         }
         self.now = st.at(self.now);

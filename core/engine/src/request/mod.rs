@@ -1,6 +1,6 @@
 //! One downstream request: its attempts, its budget of time and retries (`spec/retry-and-timeouts.md`).
 
-mod cell;
+pub(crate) mod cell;
 pub(crate) mod slab;
 pub(crate) mod state;
 
@@ -14,18 +14,17 @@ use crate::clock::Time;
 use crate::engine::Core;
 use crate::ids::Id;
 use crate::outcome::{Decision, Misuse, bits};
-use crate::policies::{ClusterPolicy, Policies, RequestPolicy, Wants};
+use crate::policies::{ClusterPolicy, Policies, RequestPolicy};
 use crate::random::Source;
 use crate::retry::RetryPolicy;
 use crate::snapshot::Snapshot;
 use crate::worker::WorkerCluster;
-use slab::{Slab, Slot};
+use slab::{Slab, Slot, Stock};
 
 pub use begin::{Stateless, UNKNOWN_TARGET};
 pub use report::Report;
 
-pub(crate) use state::{End, Phase, State};
-use std::ops::Deref;
+pub(crate) use state::{Course, End, Phase, State};
 use std::sync::Arc;
 
 /// One call on its way through the engine: the worker's parts, taken apart so that they can be used together.
@@ -34,25 +33,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) random: &'a mut Source,
     pub(crate) clusters: &'a mut [WorkerCluster],
-    pub(crate) free: &'a mut Vec<u32>,
+    pub(crate) free: &'a mut Stock,
     pub(crate) now: Time,
-}
-
-/// The policies a request was made with.
-pub(crate) enum Made<'a> {
-    Now(&'a Policies),
-    Before(Arc<Policies>),
-}
-
-impl Deref for Made<'_> {
-    type Target = Policies;
-    #[inline]
-    fn deref(&self) -> &Policies {
-        match self {
-            Self::Now(policies) => policies,
-            Self::Before(policies) => policies,
-        }
-    }
 }
 
 impl Policies {
@@ -66,35 +48,37 @@ impl Policies {
         self.clusters.get(index as usize)?.as_ref()
     }
 
-    /// The wanted response headers in force.
-    #[inline]
-    pub(crate) fn wants(&self, state: &State) -> Wants {
-        let own = if state.cluster_retry { self.cluster(state.cluster) } else { None };
-        match own.and_then(|cluster| cluster.retry.as_ref()) {
-            Some((_, wants)) => *wants,
-            None => self.request(state).wants,
-        }
-    }
-
     /// The retry policy in force: the cluster's own replaces the route's.
     #[inline]
     pub(crate) fn retry(&self, state: &State) -> &RetryPolicy {
-        let own = if state.cluster_retry { self.cluster(state.cluster) } else { None };
-        match own.and_then(|cluster| cluster.retry.as_ref()) {
+        self.retry_of(state.policy, state.cluster)
+    }
+
+    pub(crate) fn retry_of(&self, policy: u32, cluster: u32) -> &RetryPolicy {
+        match self.cluster(cluster).and_then(|own| own.retry.as_ref()) {
             Some((retry, _)) => retry,
-            None => &self.request(state).retry,
+            None => &self.list[policy as usize].retry,
         }
     }
 }
 
 impl<'a> Walk<'a> {
-    /// The policies of a request; those of an earlier update are found under a lock.
+    /// The policies a request was made with. Those of an earlier update are found under a lock, and `kept`.
     #[inline]
-    pub(crate) fn made(&self, state: &State) -> Option<Made<'a>> {
-        if self.snapshot.policies.generation == state.policies {
-            return Some(Made::Now(&self.snapshot.policies));
+    pub(crate) fn made<'k>(
+        &self,
+        state: &State,
+        kept: &'k mut Option<Arc<Policies>>,
+    ) -> Result<&'k Policies, Misuse>
+    where
+        'a: 'k,
+    {
+        let snapshot: &'a Snapshot = self.snapshot;
+        if snapshot.policies.generation == state.policies {
+            return Ok(&snapshot.policies);
         }
-        self.core.earlier_policies(state.policies).map(Made::Before)
+        *kept = self.core.earlier_policies(state.policies);
+        kept.as_deref().ok_or(Misuse::Ended)
     }
 
     /// What it takes to ask for, or give back, a permit at a host.
@@ -102,19 +86,21 @@ impl<'a> Walk<'a> {
     pub(crate) fn ask(&self, cluster: u32, slot: u32, routing: u8) -> Ask<'_> {
         let entry = &self.snapshot.clusters[cluster as usize];
         let p = usize::from(routing);
-        let (limits, per_host, streams, strict) = match &entry.view {
+        let (members, limits, per_host, streams, strict) = match &entry.view {
             Some(view) => (
+                &view.members[..],
                 &view.spec.breakers.thresholds[p],
                 view.spec.breakers.per_host_max_connections[p].unwrap_or(u32::MAX),
                 view.streams,
                 view.strict,
             ),
-            None => (&self.core.no_limits, u32::MAX, 1, false),
+            None => (&[][..], &self.core.no_limits, u32::MAX, 1, false),
         };
         Ask {
             hosts: &self.core.hosts,
             slot,
             priority: routing,
+            members,
             ledger: &entry.shared.ledgers[p],
             limits,
             per_host,

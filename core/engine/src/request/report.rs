@@ -1,14 +1,15 @@
 //! What became of an attempt, and what now (`spec/retry-and-timeouts.md` sections 6 to 8, 14, 17).
 
+use super::Walk;
 use super::state::{Attempt, End, Phase, State};
-use super::{Made, Walk};
-use crate::breaker::ledger;
+use crate::breaker::{Members, ledger};
 use crate::clock::{MILLI, Time};
 use crate::headers::HeaderView;
 use crate::hosts::flag;
 use crate::ids::{Id, request_of};
 use crate::outcome::{Misuse, Outcome, Packed, action, failure, flags, outcome_bits, reason};
 use crate::outlier::{Watch, book};
+use crate::policies::Policies;
 use crate::random::Random;
 use crate::request::slab::Slot;
 use crate::retry::{Retry, on_headers_with, on_reset, reply_of};
@@ -57,12 +58,55 @@ impl<'a> Walk<'a> {
         let id = Id::unpack(attempt);
         let slot = Walk::find(self.core, id)?;
         check(id, outcome)?;
-        let mut state = slot.state.lock();
+        let mut state = slot.state.lock().ok_or(Misuse::Ended)?;
         let st = &mut *state;
-        if st.generation != id.generation || !st.phase.is_live() {
+        if slot.generation() != id.generation || !st.phase.is_live() {
             return Err(Misuse::Ended);
         }
-        let at = st.attempt(id.attempt).ok_or(Misuse::Ended)?;
+        let request = request_of(attempt);
+        if kind == Report::Whole && is_plain_success(st, id, outcome) {
+            let verdict = self.succeed(slot, request, st, outcome);
+            // Nothing more can be asked about such a request, and its slot's next owner needs no lock.
+            if st.stateless && !st.marks {
+                state.park();
+            }
+            return Ok(verdict);
+        }
+        self.report_locked(slot, st, attempt, outcome, kind)
+    }
+
+    /// A plain success of the only attempt: nothing to match, nothing to decide.
+    #[inline]
+    fn succeed(&mut self, slot: &Slot, request: u64, st: &mut State, outcome: &Outcome<'_>) -> Packed {
+        self.now = st.at(self.now);
+        let Some(attempt) = st.attempts.pop() else { return Misuse::Ended.into() };
+        let host = self.core.hosts.host(attempt.slot);
+        if host.facts().has_failed() {
+            self.tell_outlier(&attempt, outcome.status);
+        }
+        self.free_retry(st);
+        let counters = &self.clusters[st.cluster as usize].counters;
+        if st.retries && st.is_retry {
+            counters.count(Counter::RqRetrySuccess);
+        }
+        counters.count_status(outcome.status, false);
+        let closed = outcome.bits & outcome_bits::CLOSED != 0;
+        self.give_up(slot, request, st.routing, &attempt, host, closed, true);
+        self.done(request, slot, st);
+        self.verdict(st, action::FORWARD, reason::SUCCESS, outcome.status, 0)
+    }
+
+    /// Every other report.
+    #[inline(never)]
+    fn report_locked(
+        &mut self,
+        slot: &Slot,
+        st: &mut State,
+        attempt: u64,
+        outcome: &Outcome<'_>,
+        kind: Report,
+    ) -> Result<Packed, Misuse> {
+        let at = st.attempt(Id::unpack(attempt).attempt).ok_or(Misuse::Ended)?;
         self.now = st.at(self.now);
         let answered = st.attempts[at].answered;
         if answered && kind != Report::Fail {
@@ -75,8 +119,9 @@ impl<'a> Walk<'a> {
         if outcome.failure != failure::NONE {
             return Ok(self.failed(slot, request, st, at, outcome));
         }
-        let made = self.made(st).ok_or(Misuse::Ended)?;
-        self.answer(&made, slot, request, st, at, outcome, kind == Report::Whole)
+        let mut kept = None;
+        let policies = self.made(st, &mut kept)?;
+        self.answer(policies, slot, request, st, at, outcome, kind == Report::Whole)
     }
 
     /// Response headers arrived.
@@ -84,7 +129,7 @@ impl<'a> Walk<'a> {
     #[inline]
     fn answer(
         &mut self,
-        made: &Made<'a>,
+        policies: &Policies,
         slot: &Slot,
         request: u64,
         st: &mut State,
@@ -100,7 +145,7 @@ impl<'a> Walk<'a> {
             }
             return Ok(self.verdict(st, action::NONE, reason::NONE, status, 0));
         }
-        let names = self.names(made, st, outcome, status < 400)?;
+        let names = self.names(st, outcome, status < 400)?;
         let headers =
             HeaderView::new(names.as_deref().unwrap_or(&[]), outcome.headers).ok_or(Misuse::Invalid)?;
         let grpc = grpc_of(outcome, headers);
@@ -114,7 +159,7 @@ impl<'a> Walk<'a> {
         let retry = if st.retries && !st.interim {
             let extra =
                 if st.has_rare { st.rare.as_deref().and_then(|rare| rare.extra.as_deref()) } else { None };
-            on_headers_with(st.on, made.retry(st), extra, status, grpc, headers, false)
+            on_headers_with(st.on, policies.retry(st), extra, status, grpc, headers, false)
         } else {
             Retry::No
         };
@@ -124,14 +169,14 @@ impl<'a> Walk<'a> {
                 self.clusters[st.cluster as usize].counters.count_status(status, true);
                 let closed = outcome.bits & outcome_bits::CLOSED != 0;
                 self.end_attempt(slot, request, st, at, closed, good);
-                Ok(self.schedule(request, st, status, after_ms, reason))
+                Ok(self.schedule(request, slot, st, status, after_ms, reason))
             }
             Decided::No(why) => {
                 self.clusters[st.cluster as usize].counters.count_status(status, false);
                 if whole {
                     let closed = outcome.bits & outcome_bits::CLOSED != 0;
                     self.end_attempt(slot, request, st, at, closed, good);
-                    self.done(request, st);
+                    self.done(request, slot, st);
                     return Ok(self.verdict(st, action::FORWARD, why, status, 0));
                 }
                 if good {
@@ -149,7 +194,6 @@ impl<'a> Walk<'a> {
     #[inline]
     pub(crate) fn names(
         &self,
-        made: &Made<'a>,
         st: &State,
         outcome: &Outcome<'_>,
         good: bool,
@@ -157,8 +201,7 @@ impl<'a> Walk<'a> {
         if outcome.headers.is_empty() {
             return Ok(None);
         }
-        let wants = made.wants(st);
-        let set = if good { wants.ok } else { wants.err };
+        let set = if good { st.wants.ok } else { st.wants.err };
         self.core.wants.lock().get(u32::from(set)).ok_or(Misuse::Invalid).map(Some)
     }
 
@@ -237,13 +280,13 @@ impl<'a> Walk<'a> {
         self.end_attempt(slot, request, st, at, closed, false);
         let (status, flag) = reply_of(kind);
         match decided {
-            Decided::Yes { after_ms, reason } => self.schedule(request, st, status, after_ms, reason),
+            Decided::Yes { after_ms, reason } => self.schedule(request, slot, st, status, after_ms, reason),
             Decided::No(why) => {
                 self.clusters[st.cluster as usize].counters.count_status(status, false);
                 st.flags |= flag;
                 st.end = End::Failed(kind);
                 st.reply_status = status;
-                self.done(request, st);
+                self.done(request, slot, st);
                 self.verdict(st, action::FORWARD, why, status, 0)
             }
         }
@@ -334,7 +377,8 @@ impl<'a> Walk<'a> {
             let p = usize::from(st.routing);
             let ledger = &entry.shared.ledgers[p];
             let limits = entry.view.as_ref().map_or(&self.core.no_limits, |v| &v.spec.breakers.thresholds[p]);
-            if !ledger::take(&ledger.retries, ledger.max_retries(limits)) {
+            let list = entry.view.as_ref().map_or(&[][..], |view| &view.members);
+            if !ledger.take_retry(limits, Members { hosts: &self.core.hosts, list }, p) {
                 counters.count(Counter::RqRetryOverflow);
                 st.flags |= flags::UO;
                 return Decided::No(reason::RETRY_OVERFLOW);
@@ -363,12 +407,20 @@ impl<'a> Walk<'a> {
     }
 
     /// A retry is decided. A stateless attempt only says so.
-    fn schedule(&mut self, request: u64, st: &mut State, status: u16, after_ms: u64, why: u8) -> Packed {
+    fn schedule(
+        &mut self,
+        request: u64,
+        slot: &Slot,
+        st: &mut State,
+        status: u16,
+        after_ms: u64,
+        why: u8,
+    ) -> Packed {
         st.immediate = why == reason::IMMEDIATE;
         st.retry_at = self.now.plus(after_ms.saturating_mul(MILLI));
         st.phase = Phase::BackOff;
         if st.stateless {
-            self.done(request, st);
+            self.done(request, slot, st);
         }
         self.verdict(st, action::RETRY, why, status, after_ms)
     }
@@ -378,6 +430,19 @@ impl<'a> Walk<'a> {
         let after_ms = u32::try_from(after_ms).unwrap_or(u32::MAX);
         Packed::new(act, why, (self.signals() & 7) as u8, st.flags, status, after_ms)
     }
+}
+
+/// Whether it is the attempt's whole answer, below 400, and no policy has a say in it.
+#[inline]
+fn is_plain_success(st: &State, id: Id, outcome: &Outcome<'_>) -> bool {
+    let plain = st.plain_success & !st.interim & !st.abandoned & !st.has_rare;
+    let only = matches!(&st.attempts[..], [one] if one.mark == id.attempt && !one.answered);
+    (200..400).contains(&outcome.status)
+        && outcome.failure == failure::NONE
+        && outcome.grpc_status == -1
+        && outcome.headers.is_empty()
+        && plain
+        && only
 }
 
 fn check(id: Id, outcome: &Outcome<'_>) -> Result<(), Misuse> {

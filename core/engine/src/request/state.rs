@@ -2,9 +2,11 @@
 
 use crate::clock::Time;
 use crate::outcome::NEVER;
+use crate::policies::{Policies, Wants};
 use crate::retry::{BackOff, Extra};
 use crate::spec::RetryOn;
 use smallvec::SmallVec;
+use std::ops::{Deref, DerefMut};
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,61 +66,159 @@ pub(crate) enum End {
     Failed(u8),
 }
 
-/// One downstream request.
-#[derive(Default)]
-pub(crate) struct State {
-    pub(crate) generation: u32,
-    pub(crate) phase: Phase,
-    /// Which policies, and which of them.
-    pub(crate) policies: u32,
-    pub(crate) policy: u32,
-    /// Cluster named by the route.
-    pub(crate) cluster: u32,
-    /// The retry policy is that cluster's own.
-    pub(crate) cluster_retry: bool,
-    /// Attempts begun.
-    pub(crate) number: u32,
-    pub(crate) stateless: bool,
-    pub(crate) is_retry: bool,
-    /// A retry policy acts at all.
-    pub(crate) retries: bool,
-    /// Conditions in force.
-    pub(crate) on: RetryOn,
-    pub(crate) remaining: u32,
-    pub(crate) holds_retry: bool,
-    pub(crate) back_off: BackOff,
-    pub(crate) retry_at: Time,
-    /// The scheduled retry has no back-off.
-    pub(crate) immediate: bool,
-    pub(crate) abandoned: bool,
-    pub(crate) sent: bool,
-    /// The client has seen a 1xx: no retry any more.
-    pub(crate) interim: bool,
-    /// Body: 0 none, 1 replayable, 2 once, 3 streaming.
-    pub(crate) body: u8,
-    pub(crate) replay: bool,
-    pub(crate) upload_open: bool,
-    /// Breaker thresholds.
-    pub(crate) routing: u8,
-    pub(crate) begun: Time,
+/// The part of a request that is plain numbers: copied in one piece when a request begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Course {
     /// Newest instant seen.
     pub(crate) last: Time,
     pub(crate) deadline: Time,
     /// Nanoseconds of the global limit, NEVER = off.
     pub(crate) timeout: u64,
     pub(crate) per_try: u64,
+    pub(crate) retry_at: Time,
+    pub(crate) back_off: BackOff,
     pub(crate) hash: Option<u64>,
+    /// Conditions in force.
+    pub(crate) on: RetryOn,
+    /// Which policies, and which of them.
+    pub(crate) policies: u32,
+    pub(crate) policy: u32,
+    /// Cluster named by the route.
+    pub(crate) cluster: u32,
+    /// Attempts begun.
+    pub(crate) number: u32,
+    pub(crate) remaining: u32,
     pub(crate) flags: u32,
-    pub(crate) tried: SmallVec<[(u32, u32); 4]>,
-    pub(crate) attempts: SmallVec<[Attempt; 2]>,
-    /// The attempt that waits for a stream.
-    pub(crate) queued: Option<Attempt>,
+    /// Wanted response headers.
+    pub(crate) wants: Wants,
+    pub(crate) reply_status: u16,
     pub(crate) end: End,
     pub(crate) resource: u8,
-    pub(crate) reply_status: u16,
+    pub(crate) phase: Phase,
+    /// Body: 0 none, 1 replayable, 2 once, 3 streaming.
+    pub(crate) body: u8,
+    /// Breaker thresholds.
+    pub(crate) routing: u8,
+    pub(crate) stateless: bool,
+    pub(crate) is_retry: bool,
+    /// A retry policy acts at all.
+    pub(crate) retries: bool,
+    pub(crate) holds_retry: bool,
+    /// The scheduled retry has no back-off.
+    pub(crate) immediate: bool,
+    pub(crate) abandoned: bool,
+    pub(crate) sent: bool,
+    /// The client has seen a 1xx: no retry any more.
+    pub(crate) interim: bool,
+    pub(crate) replay: bool,
+    pub(crate) upload_open: bool,
+    /// Attempts may carry headers of ours.
+    pub(crate) marks: bool,
+    /// No retry condition could meet an answer below 400 without headers.
+    pub(crate) plain_success: bool,
+}
+
+impl Course {
+    /// Of a request that nothing is known of.
+    pub(crate) const EMPTY: Self = Self {
+        last: Time(0),
+        deadline: Time::NEVER,
+        timeout: NEVER,
+        per_try: NEVER,
+        retry_at: Time(0),
+        back_off: BackOff::NONE,
+        hash: None,
+        on: RetryOn::NONE,
+        policies: 0,
+        policy: 0,
+        cluster: 0,
+        number: 0,
+        remaining: 0,
+        flags: 0,
+        wants: Wants { ok: 0, err: 0 },
+        reply_status: 0,
+        end: End::None,
+        resource: 0,
+        phase: Phase::Select,
+        body: 0,
+        routing: 0,
+        stateless: false,
+        is_retry: false,
+        retries: false,
+        holds_retry: false,
+        immediate: false,
+        abandoned: false,
+        sent: false,
+        interim: false,
+        replay: false,
+        upload_open: false,
+        marks: false,
+        plain_success: false,
+    };
+
+    /// Of every request that policy number `at` treats in `cluster`, but for what its own head says.
+    pub(crate) fn new(policies: &Policies, at: u32, cluster: u32) -> Self {
+        let policy = &policies.list[at as usize];
+        let own = policies.cluster(cluster).and_then(|own| own.retry.as_ref());
+        let (retry, wants) = own.map_or((&policy.retry, policy.wants), |(retry, wants)| (retry, *wants));
+        Self {
+            policies: policies.generation,
+            policy: at,
+            cluster,
+            timeout: policy.timeout,
+            per_try: policy.per_try,
+            routing: policy.priority,
+            retries: !retry.on.is_empty(),
+            remaining: retry.num_retries,
+            on: retry.on,
+            back_off: retry.back_off,
+            wants,
+            plain_success: retry.ignores_success(),
+            marks: policy.attempt_count_to_upstream || policy.attempt_count_to_client,
+            ..Self::EMPTY
+        }
+    }
+}
+
+/// One downstream request.
+pub(crate) struct State {
+    pub(crate) course: Course,
+    pub(crate) tried: SmallVec<[(u32, u32); 4]>,
+    /// Empty when a request is over.
+    pub(crate) attempts: SmallVec<[Attempt; 2]>,
+    /// The attempt that waits for a stream; none when a request is over.
+    pub(crate) queued: Option<Attempt>,
     /// Rare things; kept when the slot is reused.
     pub(crate) rare: Option<Box<Rare>>,
     pub(crate) has_rare: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            course: Course { phase: Phase::Free, ..Course::EMPTY },
+            tried: SmallVec::new(),
+            attempts: SmallVec::new(),
+            queued: None,
+            rare: None,
+            has_rare: false,
+        }
+    }
+}
+
+impl Deref for State {
+    type Target = Course;
+    #[inline]
+    fn deref(&self) -> &Course {
+        &self.course
+    }
+}
+
+impl DerefMut for State {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Course {
+        &mut self.course
+    }
 }
 
 /// What few requests need.
@@ -139,43 +239,26 @@ pub(crate) struct Rare {
 }
 
 impl State {
-    /// Empties the slot for a new request; what is allocated stays.
+    /// Begins a new request in this slot; what is allocated stays.
     #[inline]
-    pub(crate) fn reset(&mut self, now: Time) {
-        self.phase = Phase::Select;
-        self.number = 0;
-        self.stateless = false;
-        self.is_retry = false;
-        self.retries = false;
-        self.cluster_retry = false;
-        self.on = RetryOn::default();
-        self.remaining = 0;
-        self.immediate = false;
-        self.holds_retry = false;
-        self.retry_at = Time(0);
-        self.abandoned = false;
-        self.sent = false;
-        self.interim = false;
-        self.body = 0;
-        self.replay = false;
-        self.upload_open = false;
-        self.begun = now;
-        self.last = now;
-        self.deadline = Time::NEVER;
-        self.timeout = NEVER;
-        self.per_try = NEVER;
-        self.hash = None;
-        self.flags = 0;
-        self.tried.clear();
-        self.attempts.clear();
-        self.queued = None;
-        self.end = End::None;
-        self.resource = 0;
-        self.reply_status = 0;
+    pub(crate) fn begin(&mut self, course: &Course, now: Time) {
+        debug_assert!(self.attempts.is_empty() && self.queued.is_none());
+        self.course = *course;
+        self.course.last = now;
+        if !self.tried.is_empty() {
+            self.tried.clear();
+        }
         if self.has_rare {
             self.rare = None;
             self.has_rare = false;
         }
+    }
+
+    /// Empties the slot, whatever was under way.
+    pub(crate) fn empty(&mut self) {
+        self.attempts.clear();
+        self.queued = None;
+        self.begin(&Course { phase: Phase::Free, ..Course::EMPTY }, Time(0));
     }
 
     pub(crate) fn rare(&mut self) -> &mut Rare {

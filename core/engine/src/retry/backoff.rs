@@ -6,32 +6,37 @@ use crate::spec::BackOffSpec;
 /// Exponential back-off with full jitter; one per request, kept over its retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackOff {
-    next_ms: u64,
-    max_ms: u64,
+    next_ms: u32,
+    max_ms: u32,
 }
 
 impl BackOff {
-    /// Before the first retry.
+    /// For requests that are never retried.
+    pub(crate) const NONE: Self = Self { next_ms: 1, max_ms: 1 };
+
+    /// Before the first retry. Intervals over 49 days act as 49 days.
     pub fn new(spec: &BackOffSpec) -> Self {
-        Self { next_ms: spec.base_ms.max(1), max_ms: spec.max_ms.max(1) }
+        let bound = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX).max(1);
+        Self { next_ms: bound(spec.base_ms), max_ms: bound(spec.max_ms) }
     }
 
     /// Milliseconds to wait, 0 included; below a bound that doubles up to the maximum. Draws one word.
     #[inline]
     pub fn next(&mut self, random: &mut Source) -> u64 {
         let bound = self.next_ms;
-        self.next_ms = if bound < self.max_ms / 2 { bound * 2 } else { self.max_ms };
-        random.next_u64() % bound
+        self.skip();
+        random.next_u64() % u64::from(bound)
     }
 
     /// Passes over one delay that somebody else waited.
+    #[inline]
     pub fn skip(&mut self) {
         self.next_ms = if self.next_ms < self.max_ms / 2 { self.next_ms * 2 } else { self.max_ms };
     }
 
     /// The exclusive bound of the next delay.
     pub fn bound_ms(&self) -> u64 {
-        self.next_ms
+        u64::from(self.next_ms)
     }
 }
 

@@ -67,6 +67,11 @@ impl RetryPolicy {
         self.status_codes.binary_search(&u32::from(status)).is_ok()
     }
 
+    /// Whether no condition, configured or asked for by name, could meet an answer below 400 without headers.
+    pub fn ignores_success(&self) -> bool {
+        self.response_headers.is_empty() && self.status_codes.first().is_none_or(|&code| code >= 400)
+    }
+
     /// Lower-case names of the request headers that the policy reads; a name may come twice.
     pub fn wanted_request_headers(&self, visit: &mut dyn FnMut(&str)) {
         self.request_headers

@@ -32,6 +32,8 @@ const GRPC_TOKENS: [(&str, RetryOn); 5] = [
 
 #[expect(missing_docs, reason = "Envoy's words")]
 impl RetryOn {
+    /// No condition.
+    pub const NONE: Self = Self(0);
     pub const FIVE_XX: Self = Self(0x1);
     pub const GATEWAY_ERROR: Self = Self(0x2);
     pub const CONNECT_FAILURE: Self = Self(0x4);

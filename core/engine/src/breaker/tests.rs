@@ -1,0 +1,206 @@
+//! Credits change no answer: against a count of what is under way.
+
+use super::permit::{Ask, Permit, Promotions, acquire, acquire_free, release, release_free};
+use super::queue::{Grant, Queues};
+use super::{Ledger, Members};
+use crate::hosts::{HostArena, HostEntry, HostInfo};
+use crate::random::{Random, Xoshiro256};
+use crate::spec::{ConnectionStyle, HealthStatus, Locality, Metadata, RetryBudget, Thresholds};
+use crate::stats::ClusterCounters;
+use crate::sync::Mutex;
+use std::sync::Arc;
+
+struct Nobody;
+
+impl Promotions for Nobody {
+    fn grant(&self, _: u64) -> Option<&Grant> {
+        None
+    }
+
+    fn wake(&self, _: u64) {}
+}
+
+fn info() -> HostInfo {
+    HostInfo {
+        address: "10.0.0.1:80".into(),
+        port: 80,
+        hostname: String::new(),
+        cluster: "c".into(),
+        cluster_index: 0,
+        weight: 1,
+        priority: 0,
+        locality: Locality::default(),
+        metadata: Metadata::default(),
+        health: HealthStatus::Unknown,
+        connect_timeout: 0,
+        secure: false,
+    }
+}
+
+struct Bench {
+    hosts: Arc<HostArena>,
+    members: Vec<Arc<HostEntry>>,
+    ledger: Ledger,
+    limits: Thresholds,
+    queues: Mutex<Queues>,
+    counters: ClusterCounters,
+}
+
+impl Bench {
+    fn new(hosts: u32, limits: Thresholds) -> Self {
+        let arena = Arc::<HostArena>::default();
+        let members =
+            (0..hosts).map(|_| Arc::new(HostEntry::new(arena.add(info(), 0), Arc::clone(&arena)))).collect();
+        let ledger = Ledger::default();
+        ledger.set_limits(&limits, false);
+        Self {
+            hosts: arena,
+            members,
+            ledger,
+            limits,
+            queues: Mutex::default(),
+            counters: ClusterCounters::default(),
+        }
+    }
+
+    fn ask(&self, slot: u32) -> Ask<'_> {
+        Ask {
+            hosts: &self.hosts,
+            slot,
+            priority: 0,
+            members: &self.members,
+            ledger: &self.ledger,
+            limits: &self.limits,
+            per_host: u32::MAX,
+            streams: 1,
+            queues: &self.queues,
+            counters: &self.counters,
+            strict: false,
+        }
+    }
+
+    fn members(&self) -> Members<'_> {
+        Members { hosts: &self.hosts, list: &self.members }
+    }
+
+    fn take(&self, slot: u32) -> bool {
+        let pool = &self.hosts.load(slot).pools[0];
+        acquire_free(pool, &self.ledger, self.limits.max_requests, 1) || {
+            let (grant, ask) = (Grant::default(), self.ask(slot));
+            acquire(&ask, ConnectionStyle::Queue, 1, &grant, &Nobody) == Permit::Granted
+        }
+    }
+
+    fn give(&self, slot: u32, gone: bool) {
+        let host = self.hosts.host(slot);
+        let pool = &host.load().pools[0];
+        if !release_free(pool, &self.ledger, host.facts(), false, gone, true) {
+            release(&self.ask(slot), gone, &Nobody);
+        }
+    }
+}
+
+#[test]
+fn every_place_is_given_out_and_none_twice() {
+    for seed in 0..64 {
+        let mut random = Xoshiro256::seeded(seed, 1);
+        let mut draw = |n: u64| random.next_u64() % n;
+        let max = draw(40) as u32;
+        let bench = Bench::new(1 + draw(5) as u32, Thresholds { max_requests: max, ..Thresholds::default() });
+        let mut open: Vec<u32> = Vec::new();
+        for _ in 0..3_000 {
+            // In waves, so that places are left behind and then all of them are wanted.
+            let rising = draw(200) < 120;
+            if rising {
+                let slot = bench.members[draw(bench.members.len() as u64) as usize].slot;
+                let taken = bench.take(slot);
+                assert_eq!(taken, open.len() < max as usize, "seed {seed}, {} of {max}", open.len());
+                if taken {
+                    open.push(slot);
+                }
+            } else {
+                for _ in 0..draw(20) {
+                    if !open.is_empty() {
+                        let at = draw(open.len() as u64) as usize;
+                        bench.give(open.swap_remove(at), draw(8) == 0);
+                    }
+                }
+            }
+            assert_eq!(bench.ledger.active(bench.members(), 0) as usize, open.len());
+            assert!(bench.ledger.places() as usize >= open.len());
+        }
+        for slot in open {
+            bench.give(slot, true);
+        }
+        assert_eq!(bench.ledger.active(bench.members(), 0), 0);
+    }
+}
+
+#[test]
+fn a_lower_limit_holds_at_once() {
+    let mut bench = Bench::new(2, Thresholds { max_requests: 100, ..Thresholds::default() });
+    let slots = [bench.members[0].slot, bench.members[1].slot];
+    for slot in slots {
+        for _ in 0..20 {
+            assert!(bench.take(slot));
+        }
+        for _ in 0..20 {
+            bench.give(slot, false);
+        }
+    }
+    assert!(bench.ledger.places() > 0, "places were left behind");
+    bench.limits.max_requests = 3;
+    bench.ledger.set_limits(&bench.limits, false);
+    let taken = (0..10).filter(|n| bench.take(slots[n % 2])).count();
+    assert_eq!(taken, 3);
+}
+
+#[test]
+fn a_budget_counts_what_is_under_way() {
+    let budget = RetryBudget { budget_percent: 50.0, min_retry_concurrency: 0 };
+    let limits = Thresholds { max_requests: 100, retry_budget: Some(budget), ..Thresholds::default() };
+    let bench = Bench::new(1, limits);
+    let slot = bench.members[0].slot;
+    for _ in 0..10 {
+        assert!(bench.take(slot));
+    }
+    for _ in 0..6 {
+        bench.give(slot, false);
+    }
+    assert!(bench.ledger.places() > 4, "places were left behind");
+    let retries = (0..10).filter(|_| bench.ledger.take_retry(&bench.limits, bench.members(), 0)).count();
+    assert_eq!(retries, 2, "half of four");
+}
+
+#[test]
+fn threads_pass_no_limit_and_leave_nothing_behind() {
+    let bench = Bench::new(3, Thresholds { max_requests: 12, ..Thresholds::default() });
+    let under_way = std::sync::atomic::AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let (bench, under_way) = (&bench, &under_way);
+            scope.spawn(move || {
+                use std::sync::atomic::Ordering::SeqCst;
+                let mut random = Xoshiro256::seeded(9, thread);
+                for _ in 0..5_000 {
+                    let mut mine = Vec::new();
+                    for _ in 0..random.next_u64() % 6 {
+                        let slot = bench.members[(random.next_u64() % 3) as usize].slot;
+                        if bench.take(slot) {
+                            assert!(under_way.fetch_add(1, SeqCst) < 12, "over the limit");
+                            mine.push(slot);
+                        }
+                    }
+                    for slot in mine {
+                        under_way.fetch_sub(1, SeqCst);
+                        bench.give(slot, false);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(bench.ledger.active(bench.members(), 0), 0);
+    let slots: Vec<u32> = bench.members.iter().map(|member| member.slot).collect();
+    let taken = (0..30).filter(|n| bench.take(slots[n % 3])).count();
+    assert_eq!(taken, 12, "every place can be had again");
+}
