@@ -16,7 +16,9 @@ package nexthop
 import "C"
 
 import (
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unsafe"
@@ -64,8 +66,8 @@ func WithTried(addresses ...string) PickOption {
 // ChooseHost makes a stateless attempt with this number (from 1), for callers with a retry loop of their own. It
 // never waits: instead there is an error [*WouldWait].
 func (e *Engine) ChooseHost(cluster string, attempt int, options ...PickOption) (Attempt, error) {
-	if attempt < 1 {
-		return Attempt{}, &UsageError{ErrInvalid, "attempt numbers begin at 1"}
+	if attempt < 1 || attempt > math.MaxInt32 {
+		return Attempt{}, &UsageError{ErrInvalid, "the attempt number is " + strconv.Itoa(attempt) + "; attempts count from 1"}
 	}
 	d := C.nexthop_decision{struct_size: C.sizeof_nexthop_decision}
 	var status C.nexthop_status
@@ -136,6 +138,8 @@ func (e *Engine) attempt(d *C.nexthop_decision, r *Request) Attempt {
 	}
 	return a
 }
+
+var errNoAttempt = &UsageError{ErrInvalid, "the attempt is empty; an engine or a request chooses one"}
 
 // Outcome are facts about an attempt, for [Attempt.Report] and [Attempt.End].
 type Outcome struct {
@@ -210,7 +214,7 @@ func (a Attempt) End(o *Outcome) error {
 // Note tells a fact before the report. It does nothing when the attempt has ended.
 func (a Attempt) Note(what Note) error {
 	if a.e == nil {
-		return &UsageError{ErrInvalid, "this attempt was not chosen by an engine"}
+		return errNoAttempt
 	}
 	return a.e.note(a.id, what)
 }
@@ -241,7 +245,7 @@ func (a Attempt) wantOf(status int) uint16 {
 
 func (a Attempt) report(how C.int, o *Outcome) (Verdict, error) {
 	if a.e == nil {
-		return Verdict{}, &UsageError{ErrInvalid, "this attempt was not chosen by an engine"}
+		return Verdict{}, errNoAttempt
 	}
 	if o.Latency < 0 {
 		return Verdict{}, &UsageError{ErrInvalid, "the latency is negative"}
@@ -291,7 +295,7 @@ func number(status int) C.uint32_t {
 // answered turns the library's verdict into ours; again explains an error.
 func (a Attempt) answered(v C.nexthop_verdict, headers bool, again func() C.nexthop_verdict) (Verdict, error) {
 	if a.e == nil {
-		return Verdict{}, &UsageError{ErrInvalid, "this attempt was not chosen by an engine"}
+		return Verdict{}, errNoAttempt
 	}
 	a.e.seen(uint32(v.bits))
 	if v.code != C.NEXTHOP_OK {
@@ -316,8 +320,11 @@ func verdictOf(v *C.nexthop_verdict) Verdict {
 }
 
 // URL is where to send the attempt: scheme and address of the host, and the path, that of the request's head when
-// empty, rewritten when the route says so.
+// empty, rewritten when the route says so. It is empty for an attempt that no engine chose.
 func (a Attempt) URL(path string) string {
+	if a.Host == nil {
+		return ""
+	}
 	if path == "" {
 		if a.r != nil {
 			path = a.r.head.Path

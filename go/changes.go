@@ -116,7 +116,8 @@ func (e *Engine) Apply(cluster string, changes ...HostChange) (epoch uint64, err
 	return e.apply(&pin, cluster, ops)
 }
 
-// ApplyEndpoints replaces a cluster's endpoints by a ClusterLoadAssignment, JSON or YAML, as endpoint discovery does.
+// ApplyEndpoints replaces a cluster's endpoints by a ClusterLoadAssignment, JSON or YAML, as endpoint discovery does. Its
+// cluster_name must be the cluster's name, or that of its EDS service.
 func (e *Engine) ApplyEndpoints(cluster, assignment string) (epoch uint64, err error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -128,6 +129,9 @@ func (e *Engine) ApplyEndpoints(cluster, assignment string) (epoch uint64, err e
 }
 
 func (e *Engine) apply(pin *runtime.Pinner, cluster string, ops []C.nexthop_host_op) (uint64, error) {
+	if !e.made() {
+		return 0, errNoEngine
+	}
 	if len(ops) > 0 {
 		pin.Pin(&ops[0])
 	}

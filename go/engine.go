@@ -6,7 +6,9 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +60,8 @@ type Document struct {
 	Name    string // for messages
 	Dialect Dialect
 	Runtime bool // JSON of runtime keys, replaced alone
+
+	file bool // an empty path is a mistake, not a text
 }
 
 // Dialect of a document.
@@ -83,6 +87,9 @@ func New(options Options, documents ...Document) (*Engine, error) {
 	}
 	if options.Workers < 0 || options.Lease < 0 || options.Events < 0 {
 		return nil, &UsageError{ErrInvalid, "an option is negative; 0 asks for its default"}
+	}
+	if options.Workers > math.MaxInt32 {
+		return nil, &UsageError{ErrInvalid, "too many workers: " + strconv.Itoa(options.Workers)}
 	}
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -118,8 +125,16 @@ func New(options Options, documents ...Document) (*Engine, error) {
 	return e, nil
 }
 
+var errNoEngine = &UsageError{ErrInvalid, "the engine is nil or empty; make one with New, FromFile or FromString"}
+
+// made tells whether this is an engine of New; nil and zero values are none.
+func (e *Engine) made() bool { return e != nil && e.id.id != 0 }
+
 // Close ends the engine: requests and attempts of it get ErrClosed.
 func (e *Engine) Close() error {
+	if !e.made() {
+		return errNoEngine
+	}
 	e.cleanup.Stop()
 	err := checked(func() C.nexthop_status { return C.nexthop_engine_free(e.id) })
 	e.wakeAll()
@@ -138,6 +153,9 @@ func (e *Engine) UpdateString(documents ...string) (epoch uint64, err error) {
 
 // Update replaces all documents, whole or not at all. Attempts in flight go on.
 func (e *Engine) Update(documents ...Document) (epoch uint64, err error) {
+	if !e.made() {
+		return 0, errNoEngine
+	}
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	list := cDocuments(&pin, documents)
@@ -152,14 +170,13 @@ func (e *Engine) Update(documents ...Document) (epoch uint64, err error) {
 // Reload reads those files again that changed, and says whether anything was taken over. Bad content is no error:
 // the old documents go on serving, and an event tells.
 func (e *Engine) Reload() (bool, error) {
-	before, err := e.Info()
-	if err != nil {
-		return false, err
+	if !e.made() {
+		return false, errNoEngine
 	}
-	var epoch C.uint64_t
-	err = e.checked(func() C.nexthop_status { return C.nexthop_reload(e.id, &epoch) })
+	var swapped C.uint32_t
+	err := e.checked(func() C.nexthop_status { return C.nexthop_reload(e.id, &swapped, nil) })
 	e.wakeReady()
-	return uint64(epoch) != before.Epoch, err
+	return swapped != 0, err
 }
 
 // EngineInfo is what an engine is right now.
@@ -180,7 +197,7 @@ func (e *Engine) Info() (EngineInfo, error) {
 // need it: any call at or past that time runs what is due.
 func (e *Engine) Maintain() time.Duration {
 	var bits C.uint32_t
-	if e.checked(func() C.nexthop_status { return C.nexthop_maintain(e.id, C.NEXTHOP_NOW, &bits) }) != nil {
+	if !e.made() || e.checked(func() C.nexthop_status { return C.nexthop_maintain(e.id, C.NEXTHOP_NOW, &bits) }) != nil {
 		return 0
 	}
 	e.seen(uint32(bits))
@@ -193,18 +210,29 @@ func (e *Engine) Advance(d time.Duration) error {
 		return &UsageError{ErrInvalid, "the clock cannot go back"}
 	}
 	err := e.checked(func() C.nexthop_status { return C.nexthop_advance(e.id, C.uint64_t(d)) })
-	if err == nil {
+	switch {
+	case err == nil:
 		e.Maintain()
 		e.wakeAll()
+	case errors.Is(err, ErrState):
+		return &UsageError{ErrState, "only a manual clock can be moved; make the engine with Options{Clock: ClockManual}"}
 	}
 	return err
 }
 
 // Now is the engine's clock.
-func (e *Engine) Now() time.Duration { return time.Duration(C.nexthop_now(e.id)) }
+func (e *Engine) Now() time.Duration {
+	if !e.made() {
+		return 0
+	}
+	return time.Duration(C.nexthop_now(e.id))
+}
 
 // checked keeps the engine from being collected, hence closed, during a cold call.
 func (e *Engine) checked(call func() C.nexthop_status) error {
+	if !e.made() {
+		return errNoEngine
+	}
 	defer runtime.KeepAlive(e)
 	return checked(call)
 }
@@ -212,6 +240,9 @@ func (e *Engine) checked(call func() C.nexthop_status) error {
 // target is the number of a name. Unknown names, which a later update may bring, get the one that no name has, so that
 // the engine refuses in its own words.
 func (e *Engine) target(name string) (uint32, error) {
+	if !e.made() {
+		return 0, errNoEngine
+	}
 	if number, ok := (*e.targets.Load())[name]; ok {
 		return number, nil
 	}
@@ -245,7 +276,7 @@ func (e *Engine) resolve(name string) (uint32, error) {
 func files(paths []string) []Document {
 	documents := make([]Document, len(paths))
 	for i, path := range paths {
-		documents[i].Path = path
+		documents[i].Path, documents[i].file = path, true
 	}
 	return documents
 }
@@ -264,7 +295,7 @@ func cDocuments(pin *runtime.Pinner, documents []Document) []C.nexthop_document 
 		list[i] = C.nexthop_document{struct_size: C.sizeof_nexthop_document, dialect: C.uint8_t(d.Dialect)}
 		list[i].name = cString(pin, d.Name)
 		switch {
-		case d.Path != "":
+		case d.Path != "" || d.file:
 			list[i].kind, list[i].text = C.NEXTHOP_DOCUMENT_PATH, cString(pin, d.Path)
 		case d.Runtime:
 			list[i].kind, list[i].text = C.NEXTHOP_DOCUMENT_RUNTIME, cString(pin, d.Text)

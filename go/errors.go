@@ -5,9 +5,7 @@ import "C"
 
 import (
 	"errors"
-	"regexp"
 	"runtime"
-	"strconv"
 	"unsafe"
 )
 
@@ -55,8 +53,12 @@ type ConfigError struct {
 	Line, Column int
 	// Place inside the document, such as clusters[0].name.
 	Path string
-	// What is wrong.
+	// What is wrong, without the place.
 	Message string
+	// What stands there, and what may; empty when that is not the point.
+	Found, Allowed string
+	// The known name nearest to an unknown one, or empty.
+	Nearest string
 	whole   string
 }
 
@@ -65,16 +67,36 @@ func (e *ConfigError) Error() string { return "nexthop: " + e.whole }
 // Is tells that this is an ErrConfig.
 func (e *ConfigError) Is(target error) bool { return target == ErrConfig }
 
-var place = regexp.MustCompile(`(?s)^(.*?):(\d+):(\d+): (?:([^\s:]+): )?(.*)$`)
-
+// configError is the last error of this thread, in its parts.
 func configError(sentence string) *ConfigError {
-	e := &ConfigError{Message: sentence, whole: sentence}
-	if m := place.FindStringSubmatch(sentence); m != nil {
-		e.File, e.Path, e.Message = m[1], m[4], m[5]
-		e.Line, _ = strconv.Atoi(m[2])
-		e.Column, _ = strconv.Atoi(m[3])
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	parts := C.nexthop_error_parts{struct_size: C.sizeof_nexthop_error_parts}
+	buf := make([]byte, 1024)
+	for {
+		// The results point into the buffer.
+		pin.Pin(&buf[0])
+		var n C.size_t
+		status := C.nexthop_last_error_parts(&parts, (*C.char)(unsafe.Pointer(&buf[0])), C.size_t(len(buf)), &n)
+		if status == C.NEXTHOP_SHORT {
+			buf = make([]byte, n)
+			continue
+		}
+		if status != C.NEXTHOP_OK {
+			return &ConfigError{Message: sentence, whole: sentence}
+		}
+		return &ConfigError{
+			File:    goString(parts.file),
+			Line:    int(parts.line),
+			Column:  int(parts.column),
+			Path:    goString(parts.path),
+			Message: goString(parts.message),
+			Found:   goString(parts.found),
+			Allowed: goString(parts.allowed),
+			Nearest: goString(parts.nearest),
+			whole:   sentence,
+		}
 	}
-	return e
 }
 
 func kindOf(status int) error {
@@ -107,11 +129,8 @@ func checked(call func() C.nexthop_status) error {
 		return nil
 	}
 	sentence := lastError()
-	switch status {
-	case C.NEXTHOP_CONFIG:
+	if status == C.NEXTHOP_CONFIG || status == C.NEXTHOP_IO {
 		return configError(sentence)
-	case C.NEXTHOP_IO:
-		return &ConfigError{Message: sentence, whole: sentence}
 	}
 	return &UsageError{kindOf(status), sentence}
 }

@@ -20,6 +20,9 @@ import (
 // Fail reports that the attempt failed with this error, see [FailureOf]; after OnHeaders: the body broke. An error that
 // is not the upstream's fault, such as a cancelled context, cancels the attempt, and the verdict says nothing.
 func (a Attempt) Fail(err error) (Verdict, error) {
+	if a.e == nil {
+		return Verdict{}, errNoAttempt
+	}
 	failure := FailureOf(err)
 	if a.t != nil && failure == 0 && a.t.timedOut() {
 		failure = Timeout

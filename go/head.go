@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 	"unsafe"
 )
@@ -58,6 +59,9 @@ type Head struct {
 
 // begin makes a request and its first choice. number and tried are those of a stateless pick, else 0 and "".
 func (e *Engine) begin(h *Head, number uint32, tried string, out *C.nexthop_decision) (C.nexthop_status, error) {
+	if !e.made() {
+		return 0, errNoEngine
+	}
 	var from C.nexthop_go_head
 	switch {
 	case h.Cluster != "":
@@ -75,6 +79,9 @@ func (e *Engine) begin(h *Head, number uint32, tried string, out *C.nexthop_deci
 	}
 	if h.Timeout < 0 {
 		return 0, &UsageError{ErrInvalid, "the timeout of a request is negative; 0 is no limit"}
+	}
+	if h.Priority > PriorityHigh {
+		return 0, &UsageError{ErrInvalid, "the priority of a request is " + strconv.Itoa(int(h.Priority)) + ", no Priority... constant"}
 	}
 	from.number = C.uint32_t(number)
 	from.priority = C.int32_t(h.Priority) - 1

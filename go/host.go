@@ -34,7 +34,7 @@ type Host struct {
 // Metadata are the host's envoy.lb values. They are read anew in each call.
 func (h *Host) Metadata() map[string]any {
 	values := map[string]any{}
-	if h.metadata != "" {
+	if h != nil && h.metadata != "" {
 		// The library wrote it.
 		_ = json.Unmarshal([]byte(h.metadata), &values)
 	}

@@ -76,8 +76,16 @@ func (r *Request) TryChooseHost() (Attempt, Wait, error) {
 	return Attempt{}, Wait{}, r.e.refusal(&d)
 }
 
+var errNoRequest = &UsageError{ErrInvalid, "the request is nil or empty; Engine.Request makes one"}
+
+// made tells whether this is a request of an engine; nil and zero values are none.
+func (r *Request) made() bool { return r != nil && r.e.made() }
+
 // choose is begin, once, and then choose.
 func (r *Request) choose(d *C.nexthop_decision) (C.nexthop_status, error) {
+	if !r.made() {
+		return 0, errNoRequest
+	}
 	id := r.id.Load()
 	if id == 0 {
 		r.mu.Lock()
@@ -174,11 +182,19 @@ type LocalReply struct {
 
 // Reply is the local reply after a refusal, or after the final verdict of an attempt without response. Ask right
 // after it.
-func (r *Request) Reply() (LocalReply, bool) { return r.e.reply(r.id.Load()) }
+func (r *Request) Reply() (LocalReply, bool) {
+	if !r.made() {
+		return LocalReply{}, false
+	}
+	return r.e.reply(r.id.Load())
+}
 
 // ResponseHeaders are to be set on the answer for the client.
 func (r *Request) ResponseHeaders() map[string]string {
 	headers := map[string]string{}
+	if !r.made() {
+		return headers
+	}
 	for _, h := range r.e.extraHeaders(r.id.Load()) {
 		if !h.remove {
 			headers[h.name] = h.value
@@ -194,7 +210,12 @@ type RequestInfo struct {
 }
 
 // Info tells what the request became, from its first choice on.
-func (r *Request) Info() (RequestInfo, error) { return requestInfo(r.id.Load()) }
+func (r *Request) Info() (RequestInfo, error) {
+	if !r.made() {
+		return RequestInfo{}, errNoRequest
+	}
+	return requestInfo(r.id.Load())
+}
 
 // BodyComplete tells that a streamed upload is over: timers start.
 func (r *Request) BodyComplete() { _ = r.Note(NoteBodyComplete) }
@@ -204,6 +225,9 @@ func (r *Request) RetryAbandoned() { _ = r.Note(NoteRetryAbandoned) }
 
 // Note tells a fact about the request, from its first choice on. It does nothing when the request has ended.
 func (r *Request) Note(what Note) error {
+	if !r.made() {
+		return errNoRequest
+	}
 	id := r.id.Load()
 	if id == 0 {
 		return &UsageError{ErrState, "no attempt has begun yet; choose a host first"}
@@ -213,7 +237,7 @@ func (r *Request) Note(what Note) error {
 
 // Close ends the request; its open attempts are cancelled. A body that was handed over goes on and ends it.
 func (r *Request) Close() {
-	if !r.handed.Load() {
+	if r.made() && !r.handed.Load() {
 		r.finish(C.NEXTHOP_FINISH_CLIENT_GONE)
 	}
 }

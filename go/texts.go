@@ -33,7 +33,7 @@ func (e *Engine) Explain(h Head) (Explanation, error) {
 	if h.FilterMetadata != nil {
 		head["filter_metadata"] = h.FilterMetadata
 	}
-	if h.Header != nil {
+	if h.Header != nil && e.made() {
 		headers := map[string][]string{}
 		for _, name := range e.wantedOfRequests().names {
 			if values := h.Header.Values(name); len(values) > 0 {
@@ -140,6 +140,9 @@ func (e *Engine) Prometheus(w io.Writer) error {
 
 // Events takes what an operator may want to know, oldest first, each a JSON object.
 func (e *Engine) Events() ([]json.RawMessage, error) {
+	if !e.made() {
+		return nil, errNoEngine
+	}
 	defer runtime.KeepAlive(e)
 	var events []json.RawMessage
 	for {
@@ -154,6 +157,9 @@ func (e *Engine) Events() ([]json.RawMessage, error) {
 }
 
 func (e *Engine) text(what C.uint32_t, argument string) ([]byte, error) {
+	if !e.made() {
+		return nil, errNoEngine
+	}
 	defer runtime.KeepAlive(e)
 	var pin runtime.Pinner
 	defer pin.Unpin()

@@ -420,12 +420,26 @@ typedef struct {
   uint64_t user_data; /**< As in its head. */
 } nexthop_ready;
 
+/** The last error in its parts. The strings lie in the buffer given to nexthop_last_error_parts. */
+typedef struct {
+  uint32_t struct_size; /**< sizeof(nexthop_error_parts) */
+  uint32_t line; /**< From 1; 0: the error is not about a place in a document. */
+  uint32_t column; /**< In characters, from 1; 0: as line. */
+  uint32_t reserved; /**< Zero. */
+  nexthop_str file; /**< Name of the document, or the file that could not be read; absent for wrong use. */
+  nexthop_str path; /**< Place inside the document, such as `clusters[3].outlier_detection.interval`; absent: the document itself. */
+  nexthop_str message; /**< The complaint, without the place. */
+  nexthop_str found; /**< What stands there; absent when that is not the point. */
+  nexthop_str allowed; /**< What may stand there; absent when that is not the point. */
+  nexthop_str nearest; /**< The known name nearest to an unknown one; absent when none is near. */
+} nexthop_error_parts;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
 /**
- * Makes an engine from documents. `options` may be NULL. Give it back with nexthop_engine_free. Up to 1,023 engines
+ * Makes an engine from documents, at least one. `options` may be NULL. Give it back with nexthop_engine_free. Up to 1,023 engines
  * may be there at a time. Errors: NEXTHOP_CONFIG, NEXTHOP_IO, NEXTHOP_LIMIT, NEXTHOP_INVALID.
  */
 nexthop_status nexthop_engine_new(const nexthop_options *options,
@@ -443,8 +457,10 @@ nexthop_status nexthop_engine_free(nexthop_engine engine);
 nexthop_status nexthop_engine_info(nexthop_engine engine, nexthop_engine_facts *out);
 
 /**
- * Replaces all documents, whole or not at all. `*epoch` (may be NULL) gets the new epoch. Attempts in flight go on.
- * Errors: NEXTHOP_CONFIG, NEXTHOP_IO, NEXTHOP_CLOSED, NEXTHOP_INVALID.
+ * Replaces all documents, at least one, whole or not at all. `*epoch` (may be NULL) gets the new epoch. Attempts in
+ * flight go on. Requests that queued under a limit that was raised, or for a host that is gone, are ready: ask
+ * nexthop_poll_ready, after nexthop_reload and nexthop_apply too.
+ * Errors: NEXTHOP_CONFIG, NEXTHOP_IO, NEXTHOP_CLOSED, NEXTHOP_INVALID (also for no documents).
  */
 nexthop_status nexthop_update(nexthop_engine engine,
                               const nexthop_document *documents,
@@ -453,14 +469,16 @@ nexthop_status nexthop_update(nexthop_engine engine,
 
 /**
  * Reads those files again that changed. Bad content is no error: the old documents go on serving, and an event
- * tells. `*epoch` (may be NULL) gets the present epoch: it moved when anything was taken over.
+ * tells. `*swapped` (may be NULL) gets 1 when anything was taken over, else 0; `*epoch` (may be NULL) the present epoch.
  */
 nexthop_status nexthop_reload(nexthop_engine engine,
+                              uint32_t *swapped,
                               uint64_t *epoch);
 
 /**
  * Changes hosts of one cluster, whole or not at all. `*epoch` (may be NULL) gets the new epoch.
- * Errors: NEXTHOP_NOT_FOUND (cluster, or host to change), NEXTHOP_CONFIG (endpoints), NEXTHOP_INVALID.
+ * Errors: NEXTHOP_NOT_FOUND (cluster), NEXTHOP_CONFIG (endpoints), NEXTHOP_INVALID (also for hosts of a composite, for
+ * a host to change that is not there, and for endpoints whose cluster_name is of another cluster).
  */
 nexthop_status nexthop_apply(nexthop_engine engine,
                              nexthop_str cluster,
@@ -488,8 +506,12 @@ nexthop_status nexthop_maintain(nexthop_engine engine,
                                 uint64_t now,
                                 uint32_t *bits);
 
-/** Moves a manual clock by so many nanoseconds. Errors: NEXTHOP_STATE for other clocks. */
-nexthop_status nexthop_advance(nexthop_engine engine, uint64_t ns);
+/**
+ * Moves a manual clock (NEXTHOP_CLOCK_MANUAL) by so many nanoseconds, up to 292 years in all. Errors: NEXTHOP_STATE
+ * for other clocks, NEXTHOP_INVALID past that end.
+ */
+nexthop_status nexthop_advance(nexthop_engine engine,
+                               uint64_t ns);
 
 /** The engine's clock in nanoseconds; 0 for a closed engine. */
 uint64_t nexthop_now(nexthop_engine engine);
@@ -567,7 +589,7 @@ nexthop_status nexthop_reply(nexthop_request request,
 
 /**
  * A stateless attempt: one request of exactly one attempt with this number (from 1; retry predicates act from 2 on,
- * a composite takes sub-cluster number - 1). `key` (may be absent) replaces the hash policies. It never says
+ * a composite takes sub-cluster number - 1; above 2147483647 is NEXTHOP_INVALID). `key` (may be absent) replaces the hash policies. It never says
  * NEXTHOP_WAIT unless the cluster queues. Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT.
  */
 nexthop_status nexthop_pick(nexthop_engine engine,
@@ -679,6 +701,15 @@ const char *nexthop_name(uint32_t table,
 nexthop_status nexthop_last_error(char *buf, size_t cap, size_t *len);
 
 /**
+ * The same error in its parts: for NEXTHOP_CONFIG the place in the document, for NEXTHOP_IO the file, for all others
+ * the message alone. Returns NEXTHOP_OK, NEXTHOP_SHORT, or NEXTHOP_INVALID for bad arguments.
+ */
+nexthop_status nexthop_last_error_parts(nexthop_error_parts *out,
+                                        char *buf,
+                                        size_t cap,
+                                        size_t *len);
+
+/**
  * Appends one entry to a header block: the value of the header with this index in a wanted set. `at` is the
  * block's length so far. Returns its new length, of which nothing is written beyond `cap`: when it is larger
  * than `cap`, nothing was written and so much is needed. Returns 0 for NULL with a capacity or a length, and for
@@ -708,4 +739,5 @@ size_t nexthop_pack(char *buf,
 #define NEXTHOP_LOCAL_REPLY_INIT { .struct_size = sizeof(nexthop_local_reply) }
 #define NEXTHOP_REQUEST_FACTS_INIT { .struct_size = sizeof(nexthop_request_facts) }
 #define NEXTHOP_ENGINE_FACTS_INIT { .struct_size = sizeof(nexthop_engine_facts) }
+#define NEXTHOP_ERROR_PARTS_INIT { .struct_size = sizeof(nexthop_error_parts) }
 #endif

@@ -17,15 +17,34 @@ namespace nexthop {
 // Why a call did nothing.
 struct Error {
   nexthop_status status;
+  // One sentence, with the place.
   std::string message;
+  // Of a refused document: its name, from 1 the line and the column, the place inside it, what stands there, what may,
+  // the known name nearest to an unknown one. Of an unreadable file: the file. Else empty and 0.
+  std::string file = {};
+  uint32_t line = 0, column = 0;
+  std::string path = {}, found = {}, allowed = {}, nearest = {};
 
   // The calling thread's last one.
   static Error last(nexthop_status status) {
-    std::string text(256, '\0');
-    size_t len = 0;
-    while (nexthop_last_error(text.data(), text.size(), &len) == NEXTHOP_SHORT) text.resize(len);
-    text.resize(len);
-    return {status, std::move(text)};
+    const auto grown = [](std::string& text, auto ask) {
+      text.resize(256);
+      size_t len = 0;
+      while (ask(text.data(), text.size(), &len) == NEXTHOP_SHORT) text.resize(len);
+      text.resize(len);
+    };
+    Error error{status, {}};
+    grown(error.message, [](char* b, size_t c, size_t* l) { return nexthop_last_error(b, c, l); });
+    if (status != NEXTHOP_CONFIG && status != NEXTHOP_IO) return error;
+    nexthop_error_parts parts{};
+    parts.struct_size = sizeof parts;
+    std::string buffer;
+    grown(buffer, [&](char* b, size_t c, size_t* l) { return nexthop_last_error_parts(&parts, b, c, l); });
+    const auto text = [](nexthop_str part) { return part.ptr ? std::string(part.ptr, part.len) : std::string(); };
+    error.line = parts.line, error.column = parts.column;
+    error.file = text(parts.file), error.path = text(parts.path), error.found = text(parts.found);
+    error.allowed = text(parts.allowed), error.nearest = text(parts.nearest);
+    return error;
   }
 };
 
@@ -384,9 +403,12 @@ class Engine {
     uint64_t epoch = 0;
     return answer(nexthop_update(id_, documents.data(), documents.size(), &epoch), epoch);
   }
-  Result<uint64_t> reload() const {
-    uint64_t epoch = 0;
-    return answer(nexthop_reload(id_, &epoch), epoch);
+  // Whether anything was taken over.
+  Result<bool> reload() const {
+    uint32_t swapped = 0;
+    const nexthop_status status = nexthop_reload(id_, &swapped, nullptr);
+    if (status != NEXTHOP_OK) return Error::last(status);
+    return swapped != 0;
   }
   Result<uint64_t> apply(std::string_view cluster, const std::vector<nexthop_host_op>& changes) const {
     uint64_t epoch = 0;

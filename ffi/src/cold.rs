@@ -10,7 +10,7 @@ use crate::types::{
 };
 use nexthop::raw::{self, Document, HostChange, Options};
 
-/// Makes an engine from documents. `options` may be NULL. Give it back with nexthop_engine_free. Up to 1,023 engines
+/// Makes an engine from documents, at least one. `options` may be NULL. Give it back with nexthop_engine_free. Up to 1,023 engines
 /// may be there at a time. Errors: NEXTHOP_CONFIG, NEXTHOP_IO, NEXTHOP_LIMIT, NEXTHOP_INVALID.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nexthop_engine_new(
@@ -63,8 +63,10 @@ pub unsafe extern "C" fn nexthop_engine_info(
     })
 }
 
-/// Replaces all documents, whole or not at all. `*epoch` (may be NULL) gets the new epoch. Attempts in flight go on.
-/// Errors: NEXTHOP_CONFIG, NEXTHOP_IO, NEXTHOP_CLOSED, NEXTHOP_INVALID.
+/// Replaces all documents, at least one, whole or not at all. `*epoch` (may be NULL) gets the new epoch. Attempts in
+/// flight go on. Requests that queued under a limit that was raised, or for a host that is gone, are ready: ask
+/// nexthop_poll_ready, after nexthop_reload and nexthop_apply too.
+/// Errors: NEXTHOP_CONFIG, NEXTHOP_IO, NEXTHOP_CLOSED, NEXTHOP_INVALID (also for no documents).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nexthop_update(
     engine: nexthop_engine,
@@ -84,20 +86,28 @@ pub unsafe extern "C" fn nexthop_update(
 }
 
 /// Reads those files again that changed. Bad content is no error: the old documents go on serving, and an event
-/// tells. `*epoch` (may be NULL) gets the present epoch: it moved when anything was taken over.
+/// tells. `*swapped` (may be NULL) gets 1 when anything was taken over, else 0; `*epoch` (may be NULL) the present epoch.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nexthop_reload(engine: nexthop_engine, epoch: *mut u64) -> nexthop_status {
+pub unsafe extern "C" fn nexthop_reload(
+    engine: nexthop_engine,
+    swapped: *mut u32,
+    epoch: *mut u64,
+) -> nexthop_status {
     status(|| {
-        let epoch = optional(epoch, "the epoch")?;
-        let (_, now) = raw::reload(engine.id)?;
+        let (swapped, epoch) = (optional(swapped, "the answer")?, optional(epoch, "the epoch")?);
+        let (taken, now) = raw::reload(engine.id)?;
         // SAFETY: checked above.
-        unsafe { store(epoch, now) };
+        unsafe {
+            store(swapped, u32::from(taken));
+            store(epoch, now);
+        }
         Ok(())
     })
 }
 
 /// Changes hosts of one cluster, whole or not at all. `*epoch` (may be NULL) gets the new epoch.
-/// Errors: NEXTHOP_NOT_FOUND (cluster, or host to change), NEXTHOP_CONFIG (endpoints), NEXTHOP_INVALID.
+/// Errors: NEXTHOP_NOT_FOUND (cluster), NEXTHOP_CONFIG (endpoints), NEXTHOP_INVALID (also for hosts of a composite, for
+/// a host to change that is not there, and for endpoints whose cluster_name is of another cluster).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nexthop_apply(
     engine: nexthop_engine,
@@ -159,7 +169,8 @@ pub unsafe extern "C" fn nexthop_maintain(
     })
 }
 
-/// Moves a manual clock by so many nanoseconds. Errors: NEXTHOP_STATE for other clocks.
+/// Moves a manual clock (NEXTHOP_CLOCK_MANUAL) by so many nanoseconds, up to 292 years in all. Errors: NEXTHOP_STATE
+/// for other clocks, NEXTHOP_INVALID past that end.
 #[unsafe(no_mangle)]
 pub extern "C" fn nexthop_advance(engine: nexthop_engine, ns: u64) -> nexthop_status {
     status(|| Ok(raw::advance(engine.id, ns)?))

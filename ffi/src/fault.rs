@@ -34,7 +34,7 @@ impl Fault {
 impl From<raw::Error> for Fault {
     #[cold]
     fn from(error: raw::Error) -> Self {
-        raw::set_last_error(&error.to_string());
+        raw::keep_error(&error);
         Self(error.status())
     }
 }

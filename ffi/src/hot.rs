@@ -12,7 +12,7 @@ use nexthop::raw::{self, Decision, Head, Local, Misuse, Outcome, Packed, Ready, 
 use std::mem::offset_of;
 
 /// A stateless attempt: one request of exactly one attempt with this number (from 1; retry predicates act from 2 on,
-/// a composite takes sub-cluster number - 1). `key` (may be absent) replaces the hash policies. It never says
+/// a composite takes sub-cluster number - 1; above 2147483647 is NEXTHOP_INVALID). `key` (may be absent) replaces the hash policies. It never says
 /// NEXTHOP_WAIT unless the cluster queues. Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nexthop_pick(
@@ -26,6 +26,7 @@ pub unsafe extern "C" fn nexthop_pick(
     status(|| {
         // SAFETY: the caller's promise about its text and struct.
         let (key, out) = unsafe { (key.bytes("the key")?, Out::new(out)?) };
+        check_number(number)?;
         // SAFETY: checked above.
         unsafe { decide(&out, |local, out| raw::pick(local, engine.id, target, number, key, now, out)) }
     })
@@ -46,8 +47,18 @@ pub unsafe extern "C" fn nexthop_begin(
         let (head, out) = unsafe { (sized::read(head, &mut spare)?, Out::new(out)?) };
         // SAFETY: the caller's promise about its text.
         let head = unsafe { self::head(head)? };
+        check_number(head.number)?;
+        let mut why = None;
         // SAFETY: checked above.
-        unsafe { decide(&out, |local, out| raw::begin(local, engine.id, &head, now, out)) }
+        let begun = unsafe {
+            decide(&out, |local, out| {
+                raw::begin(local, engine.id, &head, now, out).inspect_err(|misuse| why = Some(*misuse))
+            })
+        };
+        if let Some(misuse) = why {
+            raw::set_last_error(&raw::sentence_of_head(&head, misuse));
+        }
+        begun
     })
 }
 
@@ -254,6 +265,20 @@ unsafe fn report(
         let outcome = unsafe { self::outcome(sized::read(outcome, &mut spare)?)? };
         Ok(told(raw::with_local(|local| call(local, &outcome))))
     })
+}
+
+/// Attempt numbers that only a negative number becomes are none.
+#[inline]
+fn check_number(number: u32) -> Result<(), Fault> {
+    if number > raw::LAST_NUMBER {
+        return Err(negative(number));
+    }
+    Ok(())
+}
+
+#[cold]
+fn negative(number: u32) -> Fault {
+    Fault::invalid(&format!("the attempt number is {}; attempts count from 1", number.cast_signed()))
 }
 
 #[inline]

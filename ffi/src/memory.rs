@@ -3,9 +3,10 @@
 use crate::consts::{NEXTHOP_ABI, nexthop_status};
 use crate::fault::{or, status};
 use crate::names;
+use crate::sized::Out;
 use crate::text::Buffer;
-use crate::types::nexthop_str;
-use nexthop::raw;
+use crate::types::{nexthop_error_parts, nexthop_str};
+use nexthop::raw::LastError;
 use std::ffi::c_char;
 
 /// Version of the interface that the library was built with. When it differs from NEXTHOP_ABI, this header is not
@@ -32,15 +33,53 @@ pub extern "C" fn nexthop_name(table: u32, value: u32) -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nexthop_last_error(buf: *mut c_char, cap: usize, len: *mut usize) -> nexthop_status {
     status(|| {
-        let sentence = raw::last_error();
         let buffer = Buffer::new(buf, cap, len)?;
+        let last = LastError::of_thread();
         // SAFETY: the caller's promise about its buffer.
-        let done = unsafe { buffer.put(sentence.as_bytes()) };
+        let done = unsafe { buffer.put(last.sentence().as_bytes()) };
         if done.is_err() {
-            // Asking for the sentence must not replace it.
-            raw::set_last_error(&sentence);
+            // Asking for it must not replace it.
+            last.put_back();
         }
         done
+    })
+}
+
+/// The same error in its parts: for NEXTHOP_CONFIG the place in the document, for NEXTHOP_IO the file, for all others
+/// the message alone. Returns NEXTHOP_OK, NEXTHOP_SHORT, or NEXTHOP_INVALID for bad arguments.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nexthop_last_error_parts(
+    out: *mut nexthop_error_parts,
+    buf: *mut c_char,
+    cap: usize,
+    len: *mut usize,
+) -> nexthop_status {
+    status(|| {
+        let last = LastError::of_thread();
+        let buffer = Buffer::new(buf, cap, len)?;
+        // SAFETY: the caller's promise about its struct.
+        let out = unsafe { Out::new(out)? };
+        let parts = last.parts();
+        let nearest = parts.nearest.as_deref().unwrap_or_default();
+        let texts = [&parts.file, &parts.path, &parts.message, &parts.found, &parts.allowed, nearest];
+        // SAFETY: the caller's promise about its buffer.
+        let placed = unsafe { buffer.put_all(texts.map(str::as_bytes)) };
+        let [file, path, message, found, allowed, nearest] = placed.inspect_err(|_| last.put_back())?;
+        let facts = nexthop_error_parts {
+            struct_size: 0,
+            line: parts.line,
+            column: parts.column,
+            reserved: 0,
+            file,
+            path,
+            message,
+            found,
+            allowed,
+            nearest,
+        };
+        // SAFETY: checked above.
+        unsafe { out.put(&facts) };
+        Ok(())
     })
 }
 

@@ -355,3 +355,29 @@ pub struct nexthop_engine_facts {
     /// Seed in use.
     pub seed: u64,
 }
+
+/// The last error in its parts. The strings lie in the buffer given to nexthop_last_error_parts.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct nexthop_error_parts {
+    /// sizeof(nexthop_error_parts)
+    pub struct_size: u32,
+    /// From 1; 0: the error is not about a place in a document.
+    pub line: u32,
+    /// In characters, from 1; 0: as line.
+    pub column: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Name of the document, or the file that could not be read; absent for wrong use.
+    pub file: nexthop_str,
+    /// Place inside the document, such as `clusters[3].outlier_detection.interval`; absent: the document itself.
+    pub path: nexthop_str,
+    /// The complaint, without the place.
+    pub message: nexthop_str,
+    /// What stands there; absent when that is not the point.
+    pub found: nexthop_str,
+    /// What may stand there; absent when that is not the point.
+    pub allowed: nexthop_str,
+    /// The known name nearest to an unknown one; absent when none is near.
+    pub nearest: nexthop_str,
+}

@@ -3,8 +3,8 @@
 use crate::block::document_block;
 use crate::envoy::check_sums;
 use crate::error::Result;
-use crate::read::{At, Seen, Sink, nearest};
-use crate::report::LoadReport;
+use crate::read::{At, Reference, Seen, Sink, nearest};
+use crate::report::{LoadReport, ReportEntry, What};
 use crate::{ConfigError, Loaded};
 use nexthop_engine::spec::{
     ClusterSpec, ConnectionStyle, Endpoints, RouteTableSpec, Specs, Value, composite_cycle,
@@ -70,7 +70,7 @@ impl Batch {
     }
 
     /// Checks what spans documents and hands everything over.
-    pub(crate) fn finish(mut self, sink: Sink) -> Result<Loaded> {
+    pub(crate) fn finish(mut self, mut sink: Sink) -> Result<Loaded> {
         self.assign()?;
         for reference in &sink.references {
             if !self.by_name.contains_key(&reference.cluster) {
@@ -81,6 +81,11 @@ impl Batch {
             let first = way.first().and_then(|name| self.by_name.get(name)).copied().unwrap_or(0);
             let text = format!("composite clusters lead back to themselves: {}", way.join(" -> "));
             return Err(self.places[first].fail(text));
+        }
+        for sub in std::mem::take(&mut sink.subs) {
+            if !self.by_name.contains_key(&sub.cluster) {
+                sink.report.push(self.missing_sub(sub));
+            }
         }
         for cluster in &mut self.specs.clusters {
             cluster.connections = cluster.connections.or(self.connections);
@@ -110,6 +115,15 @@ impl Batch {
             }
         }
         Ok(())
+    }
+
+    fn missing_sub(&self, Reference { cluster, seen }: Reference) -> ReportEntry {
+        let nearest = nearest(&cluster, self.by_name.keys().map(String::as_str));
+        let hint = nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+        let text = format!(
+            "there is no cluster `{cluster}`; as in Envoy it is legal, and no attempt goes there{hint}"
+        );
+        ReportEntry { file: seen.file, line: seen.place.line, path: seen.path, what: What::NotUsed, text }
     }
 
     fn unknown_cluster(&self, seen: &Seen, name: &str) -> Box<ConfigError> {

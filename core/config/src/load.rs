@@ -6,7 +6,7 @@ use crate::envoy::{self, Names, Rules, assignment};
 use crate::error::{ConfigError, Fault, Result};
 use crate::front::{self, Place};
 use crate::read::{At, Doc, Fields, Sink};
-use crate::report::{LoadReport, What};
+use crate::report::LoadReport;
 use crate::short;
 use nexthop_engine::spec::{Endpoints, Specs};
 use std::cell::RefCell;
@@ -119,7 +119,8 @@ fn document(at: &At<'_>, dialect: Dialect, batch: &mut Batch) -> Result<()> {
         Shape::List => {
             let mut items = at.items()?.peekable();
             if items.peek().is_none() {
-                at.note(What::NotUsed, "an empty list");
+                let text = "an empty list holds no documents; `clusters: []` says that there are no clusters";
+                return Err(at.fail(text));
             }
             items.try_for_each(|item| nested(&item, dialect, batch))
         }

@@ -152,6 +152,25 @@ impl Core {
         }
     }
 
+    /// Ends every live request whose user data is wanted: those of a caller that is gone. Stateless attempts stay.
+    pub fn abandon_all(&self, worker: &mut Worker, wanted: impl Fn(u64) -> bool, now: Time) -> u16 {
+        self.refresh(worker, now);
+        for (index, slot) in self.slab.each() {
+            if self.slot_lost(index) || !wanted(slot.user_data.load(Relaxed)) {
+                continue;
+            }
+            let Some(mut state) = slot.state.lock() else { continue };
+            // A stateless attempt has no user data: what is there was that of the request before.
+            if !state.phase.is_live() || state.stateless || !wanted(slot.user_data.load(Relaxed)) {
+                continue;
+            }
+            let id =
+                Id { engine: self.settings.index, slot: index, generation: slot.generation(), attempt: 0 };
+            self.walk(worker, now).finish_locked(slot, id.pack(), &mut state, finish::CLIENT_GONE);
+        }
+        self.walk(worker, now).signals()
+    }
+
     /// Ends requests that nobody reports any more.
     fn expire_leases(&self, timers: &mut Maintenance, worker: &mut Worker, now: Time) {
         let from = timers.lease_slot;

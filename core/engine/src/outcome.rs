@@ -577,6 +577,20 @@ pub struct Head<'a> {
     pub user_data: u64,
 }
 
+impl Head<'_> {
+    /// Bytes of text that a head may hold.
+    pub const TEXT_LIMIT: usize = 60 * 1024;
+
+    /// Bytes of text that this one holds.
+    #[inline]
+    pub fn text_len(&self) -> usize {
+        let texts = [self.method, self.scheme, self.authority, self.path, self.source, self.local];
+        let more = [self.tried, self.override_host, self.metadata, self.filter_metadata];
+        let text: usize = texts.iter().chain(&more).map(|text| text.len()).sum();
+        text + self.headers.len() + self.key.map_or(0, <[u8]>::len)
+    }
+}
+
 impl Default for Head<'_> {
     fn default() -> Self {
         Self {

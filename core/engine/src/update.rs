@@ -2,7 +2,7 @@
 //! swaps it in whole (`spec/load-balancing.md` section 3).
 
 use crate::balance::Prepared;
-use crate::breaker::{Ask, close_idle, host_gone};
+use crate::breaker::{Ask, close_idle, host_gone, serve_waiting};
 use crate::clock::{Time, nanos};
 use crate::cluster::{ClusterShared, ClusterView};
 use crate::engine::Core;
@@ -120,9 +120,11 @@ impl Core {
                 }
             }
         }
+        let mut changed = Vec::new();
         for (index, spec) in given.into_iter().enumerate() {
             match spec {
-                Some(spec) => self.set_cluster(&mut master, index, spec),
+                Some(spec) if self.set_cluster(&mut master, index, spec) => changed.push(index),
+                Some(_) => {}
                 None => self.remove_cluster(&mut master, index),
             }
         }
@@ -130,6 +132,10 @@ impl Core {
             self.old_policies.lock().push(old);
         }
         let epoch = self.publish(&mut master);
+        // Whoever asks from here on sees the new limits; whoever queued under the old ones is served now.
+        for index in changed {
+            self.serve_waiting(&master.clusters[index]);
+        }
         self.forget_policies();
         drop(master);
         self.arm(now);
@@ -199,10 +205,27 @@ impl Core {
         Some(endpoints)
     }
 
-    fn set_cluster(&self, master: &mut Master, index: usize, spec: &ClusterSpec) {
+    /// Gives those who queue at a cluster what its present limits allow.
+    fn serve_waiting(&self, cluster: &MasterCluster) {
+        let Some(view) = &cluster.view else { return };
+        let counters = Arc::clone(&cluster.shared.counters.lock().base);
+        let waiters = Waiters { slab: &self.slab, ready: &self.ready };
+        let ask = |(slot, priority): (u32, u8)| {
+            let limits = &view.spec.breakers;
+            Ask {
+                per_host: limits.per_host_max_connections[usize::from(priority)].unwrap_or(u32::MAX),
+                strict: view.strict,
+                ..self.ask_of(cluster, Some(&view.spec), slot, priority, &counters)
+            }
+        };
+        serve_waiting(&cluster.shared.queues, ask, &waiters);
+    }
+
+    /// Whether anything of the cluster changed.
+    fn set_cluster(&self, master: &mut Master, index: usize, spec: &ClusterSpec) -> bool {
         let before = master.clusters[index].spec.clone();
         if before.as_deref() == Some(spec) {
-            return;
+            return false;
         }
         let same_endpoints = before.as_ref().is_some_and(|old| old.endpoints == spec.endpoints);
         let facts = before
@@ -221,6 +244,25 @@ impl Core {
         }
         let all: Vec<u32> = (0..=128).collect();
         self.rebuild(master, index, &all);
+        true
+    }
+
+    /// Names under which an assignment may bring a cluster's hosts: its own, and that of its service. Empty = no
+    /// such cluster.
+    pub fn assignment_names(&self, cluster: &str) -> Vec<String> {
+        let master = self.master.lock();
+        let spec = master.cluster(cluster).and_then(|index| master.clusters[index].spec.as_ref());
+        let Some(spec) = spec else { return Vec::new() };
+        [&spec.name, &spec.service_name].into_iter().filter(|name| !name.is_empty()).cloned().collect()
+    }
+
+    /// The sub-clusters of a composite; `None` for all others.
+    pub fn sub_clusters(&self, cluster: &str) -> Option<Vec<String>> {
+        let master = self.master.lock();
+        match &master.clusters[master.cluster(cluster)?].spec.as_ref()?.kind {
+            ClusterKind::Composite(subs) => Some(subs.clone()),
+            ClusterKind::Hosts => None,
+        }
     }
 
     fn refresh_infos(&self, master: &Master, index: usize) {

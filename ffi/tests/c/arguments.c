@@ -175,6 +175,24 @@ static void numbers(nexthop_engine engine) {
   SAME(d.kind, NEXTHOP_REFUSED);
   SAME(d.refusal, NEXTHOP_REFUSED_NO_HEALTHY_UPSTREAM);
   SAME(d.resource, NEXTHOP_RESOURCE_PAST_LAST_SUB_CLUSTER);
+  SAME(nexthop_pick(engine, providers, (uint32_t)-1, (nexthop_str){0}, NEXTHOP_NOW, &d), NEXTHOP_INVALID);
+  CHECK(says("attempt number is -1"));
+  nexthop_head head = NEXTHOP_HEAD_INIT;
+  head.target = providers;
+  head.number = (uint32_t)-2;
+  SAME(nexthop_begin(engine, &head, NEXTHOP_NOW, &d), NEXTHOP_INVALID);
+  CHECK(says("attempt number is -2"));
+  /* A refused head is told by its field. */
+  head.number = 0;
+  head.override_host = text("10.0.0.1:80");
+  SAME(nexthop_begin(engine, &head, NEXTHOP_NOW, &d), NEXTHOP_INVALID);
+  CHECK(says("override_host"));
+  head.override_host = (nexthop_str){0};
+  head.body = 9;
+  SAME(nexthop_begin(engine, &head, NEXTHOP_NOW, &d), NEXTHOP_INVALID);
+  CHECK(says("body is 9"));
+  SAME(nexthop_advance(engine, UINT64_MAX), NEXTHOP_INVALID);
+  CHECK(says("292 years"));
   SAME(live(engine), 0);
 }
 

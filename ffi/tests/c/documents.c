@@ -1,5 +1,7 @@
 /* Documents: empty, broken, huge, not there; hosts by the hundred thousand; texts and events. */
+#define _GNU_SOURCE
 #include "check.h"
+#include <unistd.h>
 
 static nexthop_status make(const char *words, size_t length, uint8_t kind, uint8_t dialect) {
   nexthop_document document = NEXTHOP_DOCUMENT_INIT;
@@ -24,6 +26,7 @@ static void refused(void) {
   CHECK(says("directory"));
   SAME(make("/no/such/file.yaml", 18, NEXTHOP_DOCUMENT_PATH, 0), NEXTHOP_IO);
   SAME(make("", 0, NEXTHOP_DOCUMENT_PATH, 0), NEXTHOP_IO);
+  CHECK(says("path of document 1 is empty"));
   SAME(make(MESH, sizeof MESH - 1, 9, 0), NEXTHOP_INVALID);
   SAME(make(MESH, sizeof MESH - 1, NEXTHOP_DOCUMENT_TEXT, 77), NEXTHOP_INVALID);
   nexthop_options options = NEXTHOP_OPTIONS_INIT;
@@ -35,6 +38,119 @@ static void refused(void) {
   options.clock = 0;
   options.n_draws = 3;
   SAME(nexthop_engine_new(&options, &document, 1, &engine), NEXTHOP_INVALID);
+}
+
+/* Whether a part of the last error is this. */
+static int is(nexthop_str part, const char *word) {
+  return part.len == strlen(word) && (part.len == 0 || memcmp(part.ptr, word, part.len) == 0);
+}
+
+static void parts(void) {
+  char room[2048], why[512];
+  size_t n = 0, m = 0;
+  nexthop_error_parts error = NEXTHOP_ERROR_PARTS_INIT;
+  SAME(make("clusters:\n  a: {hots: []}", 25, NEXTHOP_DOCUMENT_TEXT, 0), NEXTHOP_CONFIG);
+  SAME(nexthop_last_error_parts(&error, NULL, 0, &n), NEXTHOP_SHORT);
+  SAME(nexthop_last_error_parts(&error, room, n, &m), NEXTHOP_OK); /* asking has not replaced it */
+  SAME(n, m);
+  SAME(error.line, 2);
+  SAME(error.column, 7);
+  CHECK(is(error.file, "<text 1>") && is(error.path, "clusters.a.hots") && is(error.found, "hots"));
+  CHECK(is(error.nearest, "hosts") && error.allowed.len > 0 && error.message.len > 0);
+  SAME(nexthop_last_error(why, sizeof why, &n), NEXTHOP_OK);
+  CHECK(n > error.message.len && memcmp(why + n - error.message.len, error.message.ptr, error.message.len) == 0);
+  SAME(make("/no/such/file.yaml", 18, NEXTHOP_DOCUMENT_PATH, 0), NEXTHOP_IO);
+  SAME(nexthop_last_error_parts(&error, room, sizeof room, NULL), NEXTHOP_OK);
+  CHECK(is(error.file, "/no/such/file.yaml") && is(error.path, "") && error.line == 0);
+  SAME(nexthop_engine_free((nexthop_engine){0}), NEXTHOP_INVALID);
+  SAME(nexthop_last_error_parts(&error, room, sizeof room, NULL), NEXTHOP_OK);
+  CHECK(is(error.file, "") && error.message.len > 0);
+  SAME(nexthop_last_error_parts(NULL, room, sizeof room, NULL), NEXTHOP_INVALID);
+  error.struct_size = 3;
+  SAME(nexthop_last_error_parts(&error, room, sizeof room, NULL), NEXTHOP_INVALID);
+}
+
+static void none(void) {
+  nexthop_engine engine = mesh(), other = {0};
+  SAME(nexthop_engine_new(NULL, NULL, 0, &other), NEXTHOP_INVALID);
+  CHECK(says("no documents"));
+  SAME(nexthop_update(engine, NULL, 0, NULL), NEXTHOP_INVALID);
+  nexthop_document document = NEXTHOP_DOCUMENT_INIT;
+  document.text = text("[]");
+  SAME(nexthop_update(engine, &document, 1, NULL), NEXTHOP_CONFIG);
+  SAME(nexthop_complete_status(picked(engine, "checkout").attempt, 200, NEXTHOP_NOW).code, NEXTHOP_OK);
+  document.text = text("clusters: []");
+  SAME(nexthop_update(engine, &document, 1, NULL), NEXTHOP_OK);
+  SAME(nexthop_engine_free(engine), NEXTHOP_OK);
+}
+
+static nexthop_status assigned(nexthop_engine engine, const char *cluster, const char *assignment) {
+  nexthop_host_op op = NEXTHOP_HOST_OP_INIT;
+  op.op = NEXTHOP_HOST_ENDPOINTS;
+  op.metadata = text(assignment);
+  return nexthop_apply(engine, text(cluster), &op, 1, NULL);
+}
+
+static void assignments(void) {
+  nexthop_engine engine = mesh();
+  SAME(assigned(engine, "first", "{cluster_name: second, endpoints: []}"), NEXTHOP_INVALID);
+  CHECK(says("\"first\"") && says("\"second\""));
+  SAME(assigned(engine, "first", "{endpoints: []}"), NEXTHOP_CONFIG);
+  SAME(assigned(engine, "providers", "{cluster_name: providers}"), NEXTHOP_INVALID);
+  CHECK(says("composite") && !says("did you mean"));
+  SAME(nexthop_complete_status(picked(engine, "first").attempt, 200, NEXTHOP_NOW).code, NEXTHOP_OK);
+  SAME(assigned(engine, "first", "{cluster_name: first, endpoints: []}"), NEXTHOP_OK);
+  SAME(nexthop_engine_free(engine), NEXTHOP_OK);
+}
+
+static void raised(void) {
+  nexthop_engine engine = mesh();
+  nexthop_decision open = begun(engine, "narrow"), waits = begun(engine, "narrow");
+  SAME(open.kind, NEXTHOP_GO);
+  SAME(waits.kind, NEXTHOP_WAIT);
+  nexthop_document document = NEXTHOP_DOCUMENT_INIT;
+  document.text = text("clusters: {narrow: {hosts: [10.0.1.1:80], limits: {connections: 2, pending: 1, requests: 10}}}");
+  SAME(nexthop_update(engine, &document, 1, NULL), NEXTHOP_OK);
+  nexthop_ready ready[4];
+  size_t n = 0;
+  SAME(nexthop_poll_ready(engine, ready, 4, &n), NEXTHOP_OK);
+  SAME(n, 1);
+  SAME(ready[0].request.id, waits.request.id);
+  SAME(nexthop_choose(waits.request, NEXTHOP_NOW, &waits), NEXTHOP_OK);
+  SAME(waits.kind, NEXTHOP_GO);
+  SAME(nexthop_engine_free(engine), NEXTHOP_OK);
+}
+
+static void write_file(const char *path, const char *words) {
+  FILE *file = fopen(path, "w");
+  CHECK(file && fputs(words, file) >= 0 && fclose(file) == 0);
+}
+
+static void reloads(void) {
+  char path[] = "/tmp/nexthop-documents-XXXXXX";
+  int made = mkstemp(path);
+  CHECK(made >= 0 && close(made) == 0);
+  write_file(path, MESH);
+  nexthop_document document = NEXTHOP_DOCUMENT_INIT;
+  document.kind = NEXTHOP_DOCUMENT_PATH;
+  document.text = text(path);
+  nexthop_engine engine = {0};
+  SAME(nexthop_engine_new(NULL, &document, 1, &engine), NEXTHOP_OK);
+  uint32_t swapped = 7;
+  uint64_t before = 0, after = 0;
+  SAME(nexthop_reload(engine, &swapped, &before), NEXTHOP_OK);
+  SAME(swapped, 0);
+  write_file(path, "clusters: {only: {hosts: [10.0.0.1:80]}}");
+  SAME(nexthop_reload(engine, &swapped, &after), NEXTHOP_OK);
+  SAME(swapped, 1);
+  CHECK(after > before);
+  write_file(path, "nonsense");
+  SAME(nexthop_reload(engine, &swapped, NULL), NEXTHOP_OK);
+  SAME(swapped, 0);
+  write_file(path, "clusters: {}");
+  SAME(nexthop_reload(engine, NULL, NULL), NEXTHOP_OK);
+  SAME(nexthop_engine_free(engine), NEXTHOP_OK);
+  CHECK(remove(path) == 0);
 }
 
 static void updates(void) {
@@ -139,6 +255,11 @@ static void fifty_megabytes(void) {
 
 int main(int count, char **arguments) {
   refused();
+  parts();
+  none();
+  assignments();
+  raised();
+  reloads();
   updates();
   /* The large ones take too long under an instrumented run. */
   if (count < 2 || strcmp(arguments[1], "--small") != 0) {

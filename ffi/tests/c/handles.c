@@ -51,7 +51,7 @@ static void zero_and_made_up(nexthop_engine engine) {
   SAME(nexthop_finish((nexthop_request){0}, NEXTHOP_FINISH_IDLE, NEXTHOP_NOW).code, NEXTHOP_INVALID);
   SAME(nexthop_note(0, NEXTHOP_NOTE_SENT, NEXTHOP_NOW, NULL), NEXTHOP_INVALID);
   CHECK(nexthop_engine_free((nexthop_engine){0}) < 0);
-  CHECK(nexthop_reload((nexthop_engine){0}, &epoch) < 0);
+  CHECK(nexthop_reload((nexthop_engine){0}, NULL, &epoch) < 0);
   CHECK(nexthop_resolve((nexthop_engine){0}, text("checkout"), &number) < 0);
   SAME(nexthop_now((nexthop_engine){0}), 0);
   CHECK(nexthop_poll_deadline((nexthop_engine){0}, NEXTHOP_NOW) == NEXTHOP_NEVER);

@@ -38,11 +38,17 @@ static uint64_t live(const nexthop::Engine& engine) { return engine.info().value
 int main() {
   auto bad = nexthop::Engine::from_text("clusters: 7");
   CHECK(!bad && bad.error().status == NEXTHOP_CONFIG && !bad.error().message.empty());
+  const auto where = nexthop::Engine::from_text("clusters: {a: {hots: []}}").error();
+  CHECK(where.file == "<text 1>" && where.line == 1 && where.column == 15 && where.path == "clusters.a.hots");
+  CHECK(where.found == "hots" && where.nearest == "hosts" && !where.allowed.empty());
   CHECK(nexthop::Engine::from_file("/").error().status == NEXTHOP_IO);
+  CHECK(nexthop::Engine::from_file("/").error().file == "/");
+  CHECK(nexthop::Engine::make({}).error().status == NEXTHOP_INVALID);
 
   auto engine = mesh();
   const uint32_t web = engine.resolve("web").value(), narrow = engine.resolve("narrow").value();
   CHECK(engine.resolve("none").error().status == NEXTHOP_NOT_FOUND);
+  CHECK(engine.reload() && !engine.reload().value());
 
   {  // dropped: cancelled
     auto choice = engine.pick(web, 1);

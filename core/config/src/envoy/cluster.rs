@@ -154,10 +154,9 @@ pub(crate) fn cluster(at: &At<'_>) -> Result<(ClusterSpec, Option<String>)> {
     let msg = at.message(&CLUSTER)?;
     let mut spec = ClusterSpec { name: msg.need("name")?.filled()?, ..ClusterSpec::default() };
     let discovery = discovery(&msg, &mut spec)?;
-    let service = match msg.get("eds_cluster_config") {
-        Some(eds) => eds.message(&EDS)?.map("service_name", |name| name.text())?,
-        None => None,
-    };
+    if let Some(eds) = msg.get("eds_cluster_config") {
+        spec.service_name = eds.message(&EDS)?.or("service_name", String::new(), |name| name.text())?;
+    }
     spec.policy = policy(&msg, &mut spec)?;
     hosts(&msg, discovery, &mut spec)?;
     spec.connect_timeout = msg.or("connect_timeout", spec.connect_timeout, |d| d.positive_millis())?;
@@ -174,8 +173,9 @@ pub(crate) fn cluster(at: &At<'_>) -> Result<(ClusterSpec, Option<String>)> {
         spec.connections = cluster_block(&block)?;
     }
     let waits = discovery == Discovery::Eds && spec.kind == ClusterKind::Hosts && !msg.has("load_assignment");
-    let service = service.filter(|name| !name.is_empty()).unwrap_or_else(|| spec.name.clone());
-    Ok((spec, waits.then_some(service)))
+    let service = if spec.service_name.is_empty() { &spec.name } else { &spec.service_name };
+    let waits = waits.then(|| service.clone());
+    Ok((spec, waits))
 }
 
 fn refuse_mixed_styles(at: &At<'_>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Cluster types that are extensions: `envoy.clusters.composite` and its neighbours.
 
 use crate::error::Result;
-use crate::read::{At, Fields};
+use crate::read::{At, Fields, Reference};
 use nexthop_engine::spec::ClusterKind;
 
 const CUSTOM: Fields = Fields::of("CustomClusterType", &["name", "typed_config"]);
@@ -68,10 +68,17 @@ fn is_known(rest: &str) -> bool {
 
 fn composite(at: &At<'_>) -> Result<ClusterKind> {
     let msg = at.message(&COMPOSITE)?;
-    let names = msg.each("clusters", |item| item.message(&ENTRY)?.need("name")?.filled())?;
+    let names = msg.each("clusters", |item| sub_cluster(&item.message(&ENTRY)?.need("name")?))?;
     if names.is_empty() {
         let list = msg.get("clusters");
         return Err(list.as_ref().unwrap_or(at).fail("a composite cluster needs at least one cluster"));
     }
     Ok(ClusterKind::Composite(names))
+}
+
+/// The name of a sub-cluster. It need not exist; whether it does is known when all documents are read.
+pub(crate) fn sub_cluster(at: &At<'_>) -> Result<String> {
+    let cluster = at.filled()?;
+    at.sink().borrow_mut().subs.push(Reference { cluster: cluster.clone(), seen: at.seen() });
+    Ok(cluster)
 }

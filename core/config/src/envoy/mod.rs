@@ -22,6 +22,7 @@ mod route_table;
 pub(crate) use address::{HostKey, Names};
 pub(crate) use bootstrap::{bootstrap, flatten};
 pub(crate) use cluster::{SHORT_KEYS, cluster, is_cluster_field, like_cluster_field};
+pub(crate) use composite::sub_cluster;
 pub(crate) use endpoints::{Rules, assignment, check_sums};
 pub(crate) use hash_policy::header_name;
 pub(crate) use listener::listener;

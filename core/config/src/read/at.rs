@@ -12,6 +12,8 @@ pub(crate) struct Sink {
     pub(crate) report: Vec<ReportEntry>,
     /// Clusters that routes name, checked when all documents are read.
     pub(crate) references: Vec<Reference>,
+    /// Sub-clusters that composites name: those that are missing are legal.
+    pub(crate) subs: Vec<Reference>,
 }
 
 /// A place in a document that can still complain when the document is gone.
@@ -22,7 +24,7 @@ pub(crate) struct Seen {
     pub(crate) path: String,
 }
 
-/// A route's mention of a cluster.
+/// A mention of a cluster by name.
 pub(crate) struct Reference {
     pub(crate) cluster: String,
     pub(crate) seen: Seen,

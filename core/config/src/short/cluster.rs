@@ -3,7 +3,7 @@
 use super::hosts::hosts;
 use super::settings::{hash, limits, outlier, retry};
 use crate::block::cluster_block;
-use crate::envoy::{PolicyMessage, check_sums, is_cluster_field, panic_percent};
+use crate::envoy::{PolicyMessage, check_sums, is_cluster_field, panic_percent, sub_cluster};
 use crate::error::Result;
 use crate::read::{At, Fields};
 use nexthop_engine::spec::{ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, PolicySpec};
@@ -46,7 +46,7 @@ pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
     let msg = at.message(&CLUSTER)?;
     let mut spec = ClusterSpec { name: name.to_owned(), ..ClusterSpec::default() };
     if let Some(subs) = msg.get("composite") {
-        let names = msg.each("composite", |item| item.filled())?;
+        let names = msg.each("composite", |item| sub_cluster(&item))?;
         if names.is_empty() {
             return Err(subs.fail("a composite cluster needs at least one cluster"));
         }

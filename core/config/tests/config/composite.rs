@@ -121,6 +121,21 @@ fn cycles_are_refused_with_the_way_round() {
 }
 
 #[test]
+fn a_missing_sub_cluster_is_in_the_report() {
+    let envoy = "- name: first\n  type: STATIC\n- name: x\n  lb_policy: CLUSTER_PROVIDED\n  cluster_type:\n    name: c\n    \
+         typed_config:\n      \"@type\": type.googleapis.com/envoy.extensions.clusters.composite.v3.ClusterConfig\n      \
+         clusters: [{name: first}, {name: fisrt}]\n";
+    let short = "clusters: {first: {hosts: []}, x: {composite: [first, fisrt]}}";
+    let places = ["[1].cluster_type.typed_config.clusters[1].name", "clusters.x.composite[1]"];
+    for (text, place) in [envoy, short].into_iter().zip(places) {
+        let entries = read(text).unwrap().report.entries;
+        let said: Vec<_> = entries.iter().map(|entry| (entry.path.as_str(), entry.text.as_str())).collect();
+        let sentence = "there is no cluster `fisrt`; as in Envoy it is legal, and no attempt goes there; did you mean `first`?";
+        assert_eq!(said, [(place, sentence)], "{text}");
+    }
+}
+
+#[test]
 fn neighbours() {
     let aggregate = "name: X, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.aggregate, typed_config: \
                      {\"@type\": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [A]}}";

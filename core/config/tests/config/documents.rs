@@ -89,7 +89,17 @@ fn kinds_of_documents() {
     );
     assert_eq!(names("- static_resources: {clusters: [{name: a}]}\n- virtual_hosts: []"), ["a"]);
     assert_eq!(read("virtual_hosts: []").unwrap().specs.route_tables.len(), 1);
-    assert!(read("[]").unwrap().specs.clusters.is_empty());
+}
+
+#[test]
+fn none_is_said_in_so_many_words() {
+    for text in ["clusters: []", "clusters: {}", "static_resources: {}", "static_resources: {clusters: []}"] {
+        assert!(read(text).unwrap().specs.clusters.is_empty(), "{text}");
+    }
+    for text in ["[]", "clusters: []\n---\n[]"] {
+        assert!(complaint(text).contains("an empty list holds no documents"), "{text}");
+    }
+    assert!(complaint("{}").contains("not recognised"));
 }
 
 #[test]

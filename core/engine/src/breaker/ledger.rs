@@ -104,6 +104,18 @@ impl Ledger {
         }
     }
 
+    /// Whether fewer than `max` places are taken; calls credits back before it says no.
+    pub(crate) fn has_room(&self, max: u32, members: Members<'_>, priority: usize) -> bool {
+        loop {
+            if self.requests.load(Relaxed) < max {
+                return true;
+            }
+            if !self.call_back(members, priority) {
+                return false;
+            }
+        }
+    }
+
     /// Takes a place whatever the limit.
     pub(crate) fn take_request_anyway(&self) {
         take_anyway(&self.requests);

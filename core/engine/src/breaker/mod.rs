@@ -5,6 +5,7 @@ pub(crate) mod pool;
 pub(crate) mod queue;
 
 mod permit;
+mod raise;
 
 pub(crate) use ledger::{Ledger, Members};
 pub(crate) use permit::{
@@ -13,6 +14,7 @@ pub(crate) use permit::{
 };
 pub(crate) use pool::is_pinned;
 pub(crate) use queue::{Grant, Place, Queues};
+pub(crate) use raise::serve_waiting;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use super::ledger::{self, Ledger, Members};
 use super::pool::{self, Credited};
-use super::queue::{Entry, Grant, Place, PoolKey, Queues};
+use super::queue::{Grant, Place, PoolKey, Queues};
 use crate::hosts::{HostArena, HostEntry, HostFacts};
 use crate::outcome::resource;
 use crate::spec::{ConnectionStyle, Thresholds};
@@ -54,7 +54,7 @@ pub(crate) trait Promotions {
 
 impl Ask<'_> {
     #[inline]
-    fn pool(&self) -> &AtomicU64 {
+    pub(super) fn pool(&self) -> &AtomicU64 {
         &self.hosts.load(self.slot).pools[usize::from(self.priority)]
     }
 
@@ -66,6 +66,11 @@ impl Ask<'_> {
         Members { hosts: self.hosts, list: self.members }
     }
 
+    /// Whether `max_requests` leaves a place.
+    pub(super) fn has_room(&self) -> bool {
+        self.ledger.has_room(self.limits.max_requests, self.members(), usize::from(self.priority))
+    }
+
     fn take_request(&self) -> bool {
         let priority = usize::from(self.priority);
         self.ledger.take_last_request(self.limits.max_requests, self.members(), priority)
@@ -73,7 +78,7 @@ impl Ask<'_> {
 
     /// Whether a connection may be opened; takes it from the cluster's limit. A pool without any connection
     /// always gets one (rule 1). `connecting`: connections of this pool that are not up yet.
-    fn may_connect(&self, connecting: u32) -> bool {
+    pub(super) fn may_connect(&self, connecting: u32) -> bool {
         let host = self.hosts.load(self.slot);
         let open: u64 = host.pools.iter().map(|p| pool::connections(p.load(Relaxed))).sum();
         let open = open + u64::from(connecting);
@@ -204,7 +209,7 @@ fn slow(
         let mut queues = ask.queues.lock();
         if pool::enqueue(pool, ask.streams) {
             let counted = style == ConnectionStyle::Count;
-            queues.push(ask.key(), Entry { request, counted });
+            queues.push(ask.key(), request, counted);
             grant.set(Place::Waiting);
             ask.counters.count(Counter::RqPendingTotal);
             serve(ask, &mut queues, promotions);
@@ -261,28 +266,35 @@ fn serve(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) {
 
 /// Hands free streams to the queue, oldest first.
 fn hand_out(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) {
+    while hand_out_one(ask, queues, promotions) {}
+}
+
+/// Hands a free stream to the oldest in the queue; `false` when there is none, or nobody.
+pub(super) fn hand_out_one(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn Promotions) -> bool {
     let pool = ask.pool();
-    while pool::promote(pool, ask.streams) {
-        ledger::give(&ask.ledger.pending);
-        let Some(entry) = queues.pop(ask.key()) else { return };
-        let Some(grant) = promotions.grant(entry.request) else { continue };
-        if entry.counted {
-            ask.ledger.take_request_anyway();
-            grant.set(Place::Granted);
-        } else if ask.take_request() {
-            grant.set(Place::Granted);
-            promotions.wake(entry.request);
-        } else {
-            ask.counters.count(Counter::RqActiveOverflow);
-            pool::give_back_queued(pool, false);
-            grant.set(Place::Overflow);
-            promotions.wake(entry.request);
-        }
+    if !pool::promote(pool, ask.streams) {
+        return false;
     }
+    ledger::give(&ask.ledger.pending);
+    let Some(entry) = queues.pop(ask.key()) else { return false };
+    let Some(grant) = promotions.grant(entry.request) else { return true };
+    if entry.counted {
+        ask.ledger.take_request_anyway();
+        grant.set(Place::Granted);
+    } else if ask.take_request() {
+        grant.set(Place::Granted);
+        promotions.wake(entry.request);
+    } else {
+        ask.counters.count(Counter::RqActiveOverflow);
+        pool::give_back_queued(pool, false);
+        grant.set(Place::Overflow);
+        promotions.wake(entry.request);
+    }
+    true
 }
 
 /// Opens connections for a queue that the ones on their way cannot serve (A3, `try_connect`).
-fn begin_connections(ask: &Ask<'_>, queues: &mut Queues) {
+pub(super) fn begin_connections(ask: &Ask<'_>, queues: &mut Queues) {
     for _ in 0..3 {
         let connecting = queues.connecting(ask.key());
         let queued = pool::queued(ask.pool().load(Relaxed));

@@ -57,6 +57,8 @@ pub(crate) type PoolKey = (u32, u8);
 pub(crate) struct Entry {
     /// Its request.
     pub(crate) request: u64,
+    /// Counts up over all queues of the cluster.
+    turn: u64,
     /// A lease that was counted as pending and went on its way: nobody waits for it.
     pub(crate) counted: bool,
 }
@@ -65,13 +67,27 @@ pub(crate) struct Entry {
 #[derive(Default)]
 pub(crate) struct Queues {
     by_pool: BTreeMap<PoolKey, VecDeque<Entry>>,
+    /// The turn that comes next.
+    turns: u64,
     /// Connections that are not up yet (`connections: strict`).
     connecting: BTreeMap<PoolKey, u32>,
 }
 
 impl Queues {
-    pub(crate) fn push(&mut self, pool: PoolKey, entry: Entry) {
+    pub(crate) fn push(&mut self, pool: PoolKey, request: u64, counted: bool) {
+        let entry = Entry { request, turn: self.turns, counted };
+        self.turns += 1;
         self.by_pool.entry(pool).or_default().push_back(entry);
+    }
+
+    /// The turn of the oldest in a pool.
+    pub(crate) fn oldest(&self, pool: PoolKey) -> Option<u64> {
+        Some(self.by_pool.get(&pool)?.front()?.turn)
+    }
+
+    /// Pools where somebody queues, each with the turn of its oldest.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = (u64, PoolKey)> + '_ {
+        self.by_pool.iter().filter_map(|(pool, queue)| Some((queue.front()?.turn, *pool)))
     }
 
     /// The oldest waiter of a pool.
@@ -140,11 +156,14 @@ mod tests {
     fn oldest_first_and_removal() {
         let mut queues = Queues::default();
         for request in [1, 2, 3] {
-            queues.push((0, 0), Entry { request, counted: request == 3 });
+            queues.push((0, 0), request, request == 3);
         }
+        queues.push((7, 1), 4, false);
+        assert_eq!(queues.pools().collect::<Vec<_>>(), [(0, (0, 0)), (3, (7, 1))]);
         assert!(queues.remove((0, 0), 2) && !queues.remove((0, 0), 2) && !queues.remove((1, 0), 1));
         assert_eq!(queues.take_waiting((0, 0)), [1]);
-        assert_eq!(queues.pop((0, 0)), Some(Entry { request: 3, counted: true }));
+        assert_eq!((queues.oldest((0, 0)), queues.oldest((1, 0))), (Some(2), None));
+        assert_eq!(queues.pop((0, 0)), Some(Entry { request: 3, turn: 2, counted: true }));
         assert_eq!(queues.pop((0, 0)), None);
     }
 }

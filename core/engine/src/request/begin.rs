@@ -16,9 +16,6 @@ use crate::route::RequestView;
 use crate::spec::RetryOn;
 use twox_hash::XxHash64;
 
-/// Bytes of text that a head may hold.
-const HEAD_LIMIT: usize = 60 * 1024;
-
 /// Target number of a name that no document has.
 pub const UNKNOWN_TARGET: u32 = u32::MAX;
 
@@ -190,7 +187,7 @@ impl<'a> Walk<'a> {
             return self.pick_by_head(target, number, key, out);
         };
         clear(out);
-        if key.is_some_and(|key| key.len() > HEAD_LIMIT) {
+        if key.is_some_and(|key| key.len() > Head::TEXT_LIMIT) {
             return Err(Misuse::Limit);
         }
         let Taken { index, slot, mut state } = self.take_slot()?;
@@ -380,21 +377,7 @@ enum Answer {
 }
 
 fn check(head: &Head<'_>) -> Result<(), Misuse> {
-    let text = [
-        head.method.len(),
-        head.scheme.len(),
-        head.authority.len(),
-        head.path.len(),
-        head.headers.len(),
-        head.source.len(),
-        head.local.len(),
-        head.key.map_or(0, <[u8]>::len),
-        head.tried.len(),
-        head.override_host.len(),
-        head.metadata.len(),
-        head.filter_metadata.len(),
-    ];
-    if text.iter().sum::<usize>() > HEAD_LIMIT {
+    if head.text_len() > Head::TEXT_LIMIT {
         return Err(Misuse::Limit);
     }
     // Selecting a host by address is no mechanism of this version; taking it silently would look as if it were.

@@ -8,6 +8,8 @@ use std::time::Duration;
 pub struct ClusterSpec {
     /// Unique, not empty.
     pub name: String,
+    /// Name that assignments for it carry (`eds_cluster_config.service_name`); empty = its own.
+    pub service_name: String,
     /// Its own hosts, or other clusters.
     pub kind: ClusterKind,
     /// Hosts of a [`ClusterKind::Hosts`] cluster.
@@ -46,6 +48,7 @@ impl Default for ClusterSpec {
     fn default() -> Self {
         Self {
             name: String::new(),
+            service_name: String::new(),
             kind: ClusterKind::Hosts,
             endpoints: Endpoints::default(),
             policy: PolicySpec::default(),

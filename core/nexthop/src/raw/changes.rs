@@ -11,15 +11,27 @@ use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, Locality, Loca
 pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) -> Result<u64, Error> {
     let missing = || {
         let known = engine.core.target_names();
-        Error::misuse(
-            Misuse::NotFound,
-            format!("no cluster {cluster:?} with hosts{}", nearest(cluster, &known)),
-        )
+        Error::misuse(Misuse::NotFound, format!("no cluster {cluster:?}{}", nearest(cluster, &known)))
     };
+    if let Some(subs) = engine.core.sub_clusters(cluster) {
+        return Err(invalid(&format!(
+            "the cluster {cluster:?} is a composite without hosts of its own; change those of its sub-clusters {subs:?}"
+        )));
+    }
     if let [HostChange { op: host_op::ENDPOINTS, metadata, .. }] = changes {
+        let names = engine.core.assignment_names(cluster);
+        if names.is_empty() {
+            return Err(missing());
+        }
         let source = Source { name: "<endpoints>", text: metadata.as_bytes(), dialect: Dialect::Auto };
-        let (_, endpoints) =
+        let (named, endpoints) =
             nexthop_config::load_assignment(&source).map_err(|error| Error::Config(Box::new(error)))?;
+        if !names.contains(&named) {
+            return Err(invalid(&format!(
+                "the assignment is for the cluster {named:?} and was applied to {cluster:?}; its cluster_name must be \
+                 one of {names:?}"
+            )));
+        }
         return engine.core.set_endpoints(cluster, &endpoints).ok_or_else(missing);
     }
     let mut endpoints = engine.core.endpoints(cluster).ok_or_else(missing)?;

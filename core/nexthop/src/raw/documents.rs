@@ -28,6 +28,11 @@ struct Kept {
 impl Documents {
     /// Reads a whole new set; what was kept stays when anything is wrong.
     pub(super) fn read(&mut self, documents: &[Document<'_>]) -> Result<Loaded, Error> {
+        if documents.iter().all(|document| document.kind == document_kind::RUNTIME) {
+            let sentence =
+                "no documents were given; the document `clusters: []` stands for an engine without clusters";
+            return Err(Error::misuse(Misuse::Invalid, sentence));
+        }
         let mut list = Vec::new();
         let mut overlay = None;
         for (at, document) in documents.iter().enumerate() {
@@ -43,6 +48,10 @@ impl Documents {
                 document_kind::PATH => {
                     let path = std::str::from_utf8(document.text)
                         .map_err(|_| Error::misuse(Misuse::Invalid, "the path of a document is not UTF-8"))?;
+                    if path.is_empty() {
+                        let reason = format!("the path of document {} is empty; name a file", at + 1);
+                        return Err(Error::Io { file: String::new(), reason });
+                    }
                     let (text, stamp) = read_file(path)?;
                     list.push(Kept {
                         path: Some(path.to_owned()),

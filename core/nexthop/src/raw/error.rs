@@ -15,9 +15,9 @@ pub enum Error {
     #[error("{0}")]
     Config(Box<ConfigError>),
     /// A file could not be read.
-    #[error("{file}: {reason}")]
+    #[error("{file}{}{reason}", if file.is_empty() { "" } else { ": " })]
     Io {
-        /// Its path.
+        /// Its path; empty when that is what is wrong.
         file: String,
         /// What the system said.
         reason: String,
@@ -51,19 +51,67 @@ impl Error {
     }
 }
 
-thread_local! {
-    static LAST: RefCell<String> = const { RefCell::new(String::new()) };
+/// A thread's last failed call: one sentence, and the parts of it.
+#[derive(Clone, Debug, Default)]
+pub struct LastError {
+    sentence: String,
+    parts: Option<Box<ConfigError>>,
 }
 
-/// The sentence of this thread's last failed call: what was wrong, what was found, what to do.
+thread_local! {
+    static LAST: RefCell<LastError> = const { RefCell::new(LastError { sentence: String::new(), parts: None }) };
+}
+
+impl LastError {
+    /// That of this thread.
+    pub fn of_thread() -> Self {
+        LAST.with_borrow(Clone::clone)
+    }
+
+    /// What was wrong, what was found, what to do.
+    pub fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    /// Place, what was found, what may stand there. A file that could not be read has a file and no line; wrong use
+    /// has a message only.
+    pub fn parts(&self) -> ConfigError {
+        match &self.parts {
+            Some(parts) => (**parts).clone(),
+            None => ConfigError { message: self.sentence.clone(), ..ConfigError::default() },
+        }
+    }
+
+    /// Makes it the last one again.
+    pub fn put_back(self) {
+        LAST.set(self);
+    }
+}
+
+/// The sentence of this thread's last failed call.
 pub fn last_error() -> String {
-    LAST.with_borrow(Clone::clone)
+    LAST.with_borrow(|last| last.sentence.clone())
 }
 
 /// Sets the sentence; for faces that reject arguments before a call.
 pub fn set_last_error(sentence: &str) {
     LAST.with_borrow_mut(|last| {
-        last.clear();
-        last.push_str(sentence);
+        last.parts = None;
+        last.sentence.clear();
+        last.sentence.push_str(sentence);
     });
+}
+
+/// Keeps an error of a cold call, with its parts.
+pub fn keep_error(error: &Error) {
+    let parts = match error {
+        Error::Misuse(..) => None,
+        Error::Config(config) => Some(config.clone()),
+        Error::Io { file, reason } => Some(Box::new(ConfigError {
+            file: file.clone(),
+            message: reason.clone(),
+            ..ConfigError::default()
+        })),
+    };
+    LastError { sentence: error.to_string(), parts }.put_back();
 }

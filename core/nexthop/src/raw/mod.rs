@@ -15,12 +15,13 @@ mod hot;
 mod local;
 mod names;
 mod registry;
+mod sentence;
 mod text;
 mod time;
 mod types;
 mod waiting;
 
-pub use error::{Error, last_error, set_last_error};
+pub use error::{Error, LastError, keep_error, last_error, set_last_error};
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use hot::{
     NO_SUCH_TARGET, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with,
@@ -28,6 +29,7 @@ pub use hot::{
 };
 pub use local::{Local, with_local};
 pub use names::name;
+pub use sentence::{sentence, sentence_of_head};
 pub use text::metadata_json;
 pub use types::{Document, EngineInfo, HostChange, Options, clock, document_kind, host_fields, host_op};
 pub use waiting::wait_for;
@@ -48,6 +50,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// `now` argument: read the engine's clock.
 pub const NOW: u64 = 0;
 
+/// The last attempt number of a stateless pick: what is larger was a negative number somewhere. For faces to check.
+pub const LAST_NUMBER: u32 = i32::MAX.cast_unsigned();
+
 /// Version of this interface; faces compare it with what they were built for.
 pub const ABI: u32 = 1;
 
@@ -57,7 +62,7 @@ fn cold<R>(f: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
         Err(Error::misuse(Misuse::Panic, "a bug in nexthop, contained; the engine serves as before"))
     });
     if let Err(error) = &result {
-        set_last_error(&error.to_string());
+        keep_error(error);
     }
     result
 }
@@ -74,7 +79,7 @@ fn of_request(id: u64) -> Result<Arc<Engine>, Error> {
     }
 }
 
-/// Makes an engine from documents. Its id is never 0.
+/// Makes an engine from documents, at least one. Its id is never 0.
 pub fn engine_new(options: &Options, documents: &[Document<'_>]) -> Result<u64, Error> {
     cold(|| Ok(registry::create(options, documents)?.id))
 }
@@ -84,7 +89,7 @@ pub fn engine_free(engine: u64) -> Result<(), Error> {
     cold(|| registry::close(engine))
 }
 
-/// Replaces all documents; whole or not at all. A single document of kind RUNTIME replaces the runtime values
+/// Replaces all documents; whole or not at all. No documents are [`Misuse::Invalid`]. A single document of kind RUNTIME replaces the runtime values
 /// alone. Returns the new epoch.
 pub fn update(engine: u64, documents: &[Document<'_>]) -> Result<u64, Error> {
     with_engine(engine, |engine| {
@@ -245,15 +250,26 @@ pub fn maintain(engine: u64, now: u64) -> Result<u16, Error> {
     })
 }
 
-/// Moves a manual clock by `ns`.
+/// Ends every live request whose user data has this number in its upper half: its caller, a thread of the embedder's,
+/// is gone and can report nothing any more. Returns bits.
+pub fn abandon_all(local: &mut Local, engine: u64, owner: u32) -> Result<u16, Error> {
+    cold(|| {
+        let found = registry::find(engine)?;
+        let now = found.at(0);
+        let seat = local.seat(registry::index_of(engine)).map_err(Error::from)?;
+        let of_owner = |user_data: u64| user_data >> 32 == u64::from(owner);
+        let signals = seat.run(|core, worker| core.abandon_all(worker, of_owner, now));
+        if signals & bits::WAKE != 0 {
+            found.waiters.wake();
+        }
+        Ok(signals)
+    })
+}
+
+/// Moves a manual clock by `ns`, up to 292 years in all.
 pub fn advance(engine: u64, ns: u64) -> Result<(), Error> {
     with_engine(engine, |engine| {
-        if !engine.clock.advance(ns) {
-            return Err(Error::misuse(
-                Misuse::State,
-                "only a manual clock can be moved; make the engine with clock 2 (manual)",
-            ));
-        }
+        engine.clock.advance(ns)?;
         engine.waiters.wake();
         Ok(())
     })
@@ -275,23 +291,4 @@ pub fn engine_info(engine: u64) -> Result<EngineInfo, Error> {
             manual: engine.clock.is_manual(),
         })
     })
-}
-
-/// The sentence of a misuse code of a hot call: what was wrong and what to do. Hot calls keep no sentence
-/// themselves.
-pub fn sentence(misuse: Misuse) -> &'static str {
-    match misuse {
-        Misuse::Invalid => {
-            "an argument is out of range: a zero or foreign handle, a malformed header block, a status that is not 0 \
-             or 100 to 999, or an unknown number"
-        }
-        Misuse::Ended => "the attempt or request has ended; report an attempt once, and begin a new request",
-        Misuse::State => {
-            "not legal in this state: an attempt is open (report or cancel it first), or was answered (use end)"
-        }
-        Misuse::Closed => "the engine was closed; make a new one",
-        Misuse::NotFound => "no such target, set or host; resolve names again after an update",
-        Misuse::Limit => "a fixed limit is reached: 4 million live requests, or 60 KiB of head text",
-        _ => "a bug in nexthop, contained; this request is lost, its permits are back",
-    }
 }

@@ -1,11 +1,16 @@
 //! The clocks an engine can run on.
 
+use super::error::Error;
 use super::types::clock;
+use nexthop_engine::Misuse;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where a manual clock begins: 0 means "the engine's clock" in calls.
 pub(super) const MANUAL_START: u64 = 1_000_000_000;
+
+/// Where it ends: what lies far behind stands for "never".
+const MANUAL_END: u64 = i64::MAX.cast_unsigned();
 
 /// One engine's clock.
 pub(super) enum Clock {
@@ -31,15 +36,17 @@ impl Clock {
         }
     }
 
-    /// `false` for a clock that moves by itself.
-    pub(super) fn advance(&self, ns: u64) -> bool {
-        match self {
-            Self::System(_) => false,
-            Self::Manual(at) => {
-                let _ = at.fetch_update(Relaxed, Relaxed, |at| Some(at.saturating_add(ns)));
-                true
-            }
-        }
+    /// Moves a manual clock; the sentence says why not.
+    pub(super) fn advance(&self, ns: u64) -> Result<(), Error> {
+        let Self::Manual(at) = self else {
+            let sentence = "only a manual clock can be moved; ask for one when the engine is made";
+            return Err(Error::misuse(Misuse::State, sentence));
+        };
+        let moved = at.fetch_update(Relaxed, Relaxed, |at| at.checked_add(ns).filter(|at| *at <= MANUAL_END));
+        moved.map(|_| ()).map_err(|_| {
+            let sentence = format!("{ns} ns would take the clock past its end, 292 years after its start");
+            Error::misuse(Misuse::Invalid, sentence)
+        })
     }
 
     /// Nanoseconds since 1970 at this clock's 0; a manual clock counts from 1970 itself.

@@ -66,14 +66,11 @@ static jint update(JNIEnv *env, jclass c, jlong engine, jbyteArray packed_docume
   return rc;
 }
 
-/* Whether it swapped is told by the epoch. */
 static jint reload(JNIEnv *env, jclass c, jlong engine) {
   (void)env; (void)c;
-  nexthop_engine_facts before = { .struct_size = sizeof before };
-  uint64_t epoch = 0;
-  nexthop_status rc = nexthop_engine_info(ENGINE(engine), &before);
-  if (!rc) rc = nexthop_reload(ENGINE(engine), &epoch);
-  return rc ? rc : epoch != before.epoch;
+  uint32_t swapped = 0;
+  nexthop_status rc = nexthop_reload(ENGINE(engine), &swapped, NULL);
+  return rc ? rc : (jint)swapped;
 }
 
 static jint apply(JNIEnv *env, jclass c, jlong engine, jbyteArray cluster, jbyteArray packed_ops, jlongArray out) {
@@ -157,6 +154,25 @@ static jbyteArray last_error(JNIEnv *env, jclass c) {
   (void)c;
   WITH_ROOM(env, result, nexthop_last_error(buf, cap, &len));
   if (!rc) result = bytes(env, buf, len);
+  free(owned_);
+  return result;
+}
+
+static jbyteArray last_error_parts(JNIEnv *env, jclass c) {
+  (void)c;
+  nexthop_error_parts e = { .struct_size = sizeof e };
+  WITH_ROOM(env, result, nexthop_last_error_parts(&e, buf, cap, &len));
+  if (!rc) {
+    struct out o = { 0 };
+    put32(&o, e.line);
+    put32(&o, e.column);
+    put_str(&o, e.file);
+    put_str(&o, e.path);
+    put_str(&o, e.found);
+    put_str(&o, e.allowed);
+    put_str(&o, e.nearest);
+    result = close_out(env, &o);
+  }
   free(owned_);
   return result;
 }
@@ -325,6 +341,7 @@ static const JNINativeMethod METHODS[] = {
   BIND("pollEvent", "(J)[B", poll_event),
   BIND("extraHeaders", "(J)[B", extra_headers),
   BIND("lastError", "()[B", last_error),
+  BIND("lastErrorParts", "()[B", last_error_parts),
   BIND("host", "(JII)[B", host),
   BIND("want", "(JI)[B", want),
   BIND("requestInfo", "(J)[B", request_info),

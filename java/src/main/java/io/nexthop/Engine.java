@@ -89,6 +89,7 @@ public final class Engine implements AutoCloseable {
   private LoadReport update(Documents documents) {
     check(Native.update(id, documents.done()));
     wants.changed();
+    drain(); // a limit may have been raised
     return loadReport();
   }
 
@@ -97,6 +98,7 @@ public final class Engine implements AutoCloseable {
     boolean swapped = check(Native.reload(id)) == 1;
     if (swapped) {
       wants.changed();
+      drain();
     }
     return swapped;
   }
@@ -105,8 +107,8 @@ public final class Engine implements AutoCloseable {
   public long setHosts(String cluster, String... addresses) {
     if (addresses.length == 0) {
       // A batch of no changes changes nothing; an assignment without endpoints takes every host away.
-      String name = Objects.requireNonNull(cluster, "cluster").replace("\\", "\\\\").replace("\"", "\\\"");
-      return applyEndpoints(cluster, "{cluster_name: \"" + name + "\", endpoints: []}");
+      Map<String, String> nothing = Map.of("cluster_name", Objects.requireNonNull(cluster, "cluster"));
+      return applyEndpoints(cluster, Json.text(nothing));
     }
     List<HostChange> changes = new ArrayList<>(addresses.length);
     for (String address : addresses) {
@@ -126,13 +128,17 @@ public final class Engine implements AutoCloseable {
     long[] epoch = new long[1];
     try {
       check(Native.apply(id, Packer.utf8("cluster", cluster), ops.roomy(), epoch));
+      drain(); // who waited for a host that is gone chooses anew
       return epoch[0];
     } finally {
       Reference.reachabilityFence(this);
     }
   }
 
-  /** Makes a {@code ClusterLoadAssignment} (JSON or YAML) the endpoints of its cluster, as Envoy's EDS would. */
+  /**
+   * Makes a {@code ClusterLoadAssignment} (JSON or YAML) the endpoints of a cluster, as Envoy's EDS would. Its
+   * {@code cluster_name} must be the cluster's name, or that of its EDS service.
+   */
   public long applyEndpoints(String cluster, String assignment) {
     return apply(cluster, List.of(HostChange.endpoints(Objects.requireNonNull(assignment, "assignment"))));
   }
@@ -151,7 +157,7 @@ public final class Engine implements AutoCloseable {
     return new Request(this, packed, head.path(), head.cluster(), own);
   }
 
-  /** A stateless attempt with this attempt number; a loop elsewhere decides about the next one. */
+  /** A stateless attempt with this attempt number, from 1; a loop elsewhere decides about the next one. */
   public Attempt chooseHost(String cluster, int attempt) {
     Objects.requireNonNull(cluster, "cluster");
     int target = target(cluster);
@@ -208,7 +214,15 @@ public final class Engine implements AutoCloseable {
   /** Moves a manual clock; who waits asks again. */
   public void advance(Duration by) {
     long nanos = Durations.nanos("by", Objects.requireNonNull(by, "by"));
-    check(Native.advance(id, nanos));
+    int status = Native.advance(id, nanos);
+    if (status == Errors.STATE) {
+      throw new UsageException("state",
+          "only a manual clock can be moved; make the engine with Engine.builder().clock(Clock.MANUAL)");
+    }
+    if (status == Errors.INVALID) {
+      throw Errors.invalid("by is " + by + ", which would take the clock past its end, 292 years after its start");
+    }
+    check(status);
     drain();
     List.copyOf(waiting.values()).forEach(Request::wake);
   }

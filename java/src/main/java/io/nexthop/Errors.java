@@ -1,8 +1,6 @@
 package io.nexthop;
 
 import java.nio.charset.StandardCharsets;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /** Turns the library's status numbers and its last sentence into exceptions. */
 final class Errors {
@@ -18,8 +16,6 @@ final class Errors {
   static final int PANIC = -11;
   /** The glue's own: the JVM has an OutOfMemoryError pending or the allocation failed. */
   static final int NO_MEMORY = -100;
-
-  private static final Pattern PLACE = Pattern.compile("(?s)(.*?):(\\d+):(\\d+): ([^: ]*): .*");
 
   private Errors() {}
 
@@ -37,7 +33,7 @@ final class Errors {
       case CLOSED -> new UsageException("closed", or(sentence, "the engine is closed"));
       case NOT_FOUND -> new UsageException("not_found", or(sentence, "not found"));
       case LIMIT -> new UsageException("limit", or(sentence, "a fixed limit is reached"));
-      case CONFIG, IO -> config(status, or(sentence, "the document was refused"));
+      case CONFIG, IO -> config(or(sentence, "the document was refused"));
       default -> new InternalException(or(sentence, "status " + status));
     };
   }
@@ -50,17 +46,15 @@ final class Errors {
     return sentence.isEmpty() ? otherwise : sentence;
   }
 
-  private static ConfigException config(int status, String sentence) {
-    Matcher place = PLACE.matcher(sentence);
-    if (status == CONFIG && place.matches()) {
-      try {
-        return new ConfigException(sentence, place.group(1), Integer.parseInt(place.group(2)),
-            Integer.parseInt(place.group(3)), place.group(4));
-      } catch (NumberFormatException tooLarge) {
-        return new ConfigException(sentence, "", 0, 0, "");
-      }
+  private static ConfigException config(String sentence) {
+    byte[] packed = Native.lastErrorParts();
+    if (packed == null) {
+      return new ConfigException(sentence, "", 0, 0, "", "", "", "");
     }
-    int colon = sentence.indexOf(": ");
-    return new ConfigException(sentence, colon < 0 ? "" : sentence.substring(0, colon), 0, 0, "");
+    Unpacker parts = new Unpacker(packed);
+    int line = parts.intValue();
+    int column = parts.intValue();
+    return new ConfigException(sentence, parts.text(), line, column, parts.text(), parts.text(), parts.text(),
+        parts.text());
   }
 }

@@ -77,6 +77,9 @@ final class Native {
 
   static native byte[] lastError();
 
+  /** Line, column, file, path, found, allowed, nearest. */
+  static native byte[] lastErrorParts();
+
   static native byte[] host(long engine, int slot, int version);
 
   static native byte[] want(long engine, int set);

@@ -293,4 +293,30 @@ class EngineTest {
       Meshes.usage("invalid", () -> mesh.tryChooseHost(Head.of("api"), 0, List.of()));
     }
   }
+
+  @Test
+  void negativeAttemptNumbersAreRefused() {
+    try (Engine mesh = Meshes.hosts(1)) {
+      for (int number : new int[] {-1, Integer.MIN_VALUE}) {
+        Meshes.usage("invalid", () -> mesh.chooseHost("api", number));
+        Meshes.usage("invalid", () -> mesh.chooseHost("api", number, new byte[] {1}));
+        Meshes.usage("invalid", () -> mesh.tryChooseHost(Head.of("api"), number, List.of()));
+      }
+      UsageException thrown = assertThrows(UsageException.class, () -> mesh.chooseHost("api", -1));
+      assertTrue(thrown.getMessage().contains("attempt number is -1"), thrown.getMessage());
+      assertEquals(0, mesh.liveRequests());
+    }
+  }
+
+  @Test
+  void theClockSaysWhyItDoesNotMove() {
+    try (Engine manual = Meshes.hosts(1); Engine real = Engine.fromString(Meshes.cluster("api", 1, ""))) {
+      UsageException far =
+          assertThrows(UsageException.class, () -> manual.advance(Duration.ofSeconds(Long.MAX_VALUE)));
+      assertTrue(far.getMessage().contains("292 years"), far.getMessage());
+      UsageException state = assertThrows(UsageException.class, () -> real.advance(Duration.ofSeconds(1)));
+      assertEquals("state", state.code());
+      assertTrue(state.getMessage().contains("Clock.MANUAL"), state.getMessage());
+    }
+  }
 }
