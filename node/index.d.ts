@@ -138,7 +138,7 @@ export declare class Engine implements Disposable {
 
   /** For `workerData`: one engine in several worker threads. */
   share(): SharedEngine;
-  /** Ends the engine for every thread; in a thread that joined it, leaves it. */
+  /** Ends the engine for every thread; in a thread that joined it, ends what this thread has open and leaves it. */
   close(): void;
   [Symbol.dispose](): void;
 }

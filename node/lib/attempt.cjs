@@ -158,6 +158,7 @@ class Attempt {
 
   /** Runs the action and reports what it throws; undefined = failed, a retry follows. */
   async send(action) {
+    if (typeof action !== 'function') throw check.reject('action', 'a function', action);
     try {
       return await action();
     } catch (error) {

@@ -31,7 +31,13 @@ class Binding {
       this.slot = mailbox.enter(shared);
       alive = mailbox.aliveWord(shared, this.slot);
     }
-    const bound = cold(native.bind, id, this.words, text.bytes, created, alive);
+    let bound;
+    try {
+      bound = cold(native.bind, id, this.words, text.bytes, created, this.slot, alive);
+    } catch (error) {
+      if (alive !== undefined) Atomics.store(alive, 0, 0);
+      throw error;
+    }
     this.pick = bound.pick;
     this.begin = bound.begin;
     this.beginTarget = bound.beginTarget;

@@ -5,6 +5,8 @@ const { inspect } = require('node:util');
 const { invalid } = require('./errors.cjs');
 
 const U32 = 4294967295;
+/** Of an attempt. */
+const LAST_NUMBER = 2147483647;
 
 function shown(value) {
   const text = inspect(value, { depth: 0, breakLength: Infinity, maxStringLength: 40 });
@@ -63,4 +65,4 @@ function status(value) {
   return value;
 }
 
-module.exports = { U32, shown, reject, integer, milliseconds, string, oneOf, u64, object, knownKeys, status };
+module.exports = { U32, LAST_NUMBER, shown, reject, integer, milliseconds, string, oneOf, u64, object, knownKeys, status };

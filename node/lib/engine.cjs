@@ -25,11 +25,14 @@ const PROMETHEUS = 2;
 const LOAD_REPORT = 4;
 const HOSTS = 10;
 
+/** Where time ends, in milliseconds. */
+const LATEST = 9.2e12;
+
 const constructing = Symbol('engine');
 
 function documents(name, given, kind, dialect) {
   const list = Array.isArray(given) ? given : [given];
-  if (list.length === 0) throw check.reject(name, 'at least one', given);
+  if (list.length === 0) throw check.reject(name, 'at least one document (`clusters: []` stands for none)', given);
   return list.map((one) => {
     if (typeof one !== 'string' && !(kind === TEXT && one instanceof Uint8Array)) {
       throw check.reject(name, kind === PATH ? 'a path' : 'a string or Uint8Array', one);
@@ -55,7 +58,7 @@ function drawn(draws) {
 }
 
 function finite(name, value) {
-  if (check.milliseconds(name, value) > 1.8e13) throw check.reject(name, 'finite milliseconds', value);
+  if (check.milliseconds(name, value) > LATEST) throw check.reject(name, `at most ${LATEST} milliseconds (292 years)`, value);
   return value;
 }
 
@@ -149,7 +152,7 @@ class Engine {
     }
     if (key !== undefined && typeof key !== 'string' && !(key instanceof Uint8Array)) throw check.reject('key', 'a string or Uint8Array', key);
     words[0] = target;
-    words[1] = attempt === undefined ? 1 : check.integer('attempt', attempt, 0, check.U32);
+    words[1] = attempt === undefined ? 1 : check.integer('attempt', attempt, 0, check.LAST_NUMBER);
     words[2] = key === undefined ? -1 : text.raw(0, key, 'key');
     binding.pick();
     return undefined;
@@ -263,7 +266,14 @@ class Engine {
   }
 
   advance(ms) {
-    cold(native.advance, this.#binding.id, finite('ms', ms));
+    const { id } = this.#binding;
+    if (check.milliseconds('ms', ms) > LATEST) throw check.reject('ms', `at most ${LATEST} milliseconds (292 years)`, ms);
+    try {
+      cold(native.advance, id, ms);
+    } catch (error) {
+      if (error.code !== 'ERR_NEXTHOP_STATE') throw error;
+      throw new UsageError('ERR_NEXTHOP_STATE', "advance: only a manual clock can be moved; make the engine with { clock: 'manual' }");
+    }
     const bits = cold(native.maintain, this.#binding.id)[0];
     this.#binding.signals(bits);
     this.#binding.moved();

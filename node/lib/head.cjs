@@ -54,7 +54,7 @@ class Head {
   static pick(options) {
     const head = new Head(options, PICK_KEYS);
     const { attempt, tried } = options;
-    head.number = attempt === undefined ? 1 : check.integer('attempt', attempt, 1, check.U32);
+    head.number = attempt === undefined ? 1 : check.integer('attempt', attempt, 1, check.LAST_NUMBER);
     if (tried !== undefined) {
       if (typeof tried === 'string' || typeof tried?.[Symbol.iterator] !== 'function') throw check.reject('tried', 'addresses', tried);
       head.tried = Array.from(tried, (address) => check.string('tried', address)).join(',');

@@ -37,6 +37,8 @@ pub(crate) struct Bound {
     user: Cell<bool>,
     /// Cleared at the end: tells the other threads that nobody waits here any more.
     alive: *const AtomicI32,
+    /// What the requests of this thread carry in the upper half of their user data, when it is theirs alone.
+    owner: Option<u32>,
     /// Keep the arrays.
     keep: Cell<[sys::napi_ref; 3]>,
 }
@@ -123,6 +125,11 @@ impl Bound {
     /// Gives the engine back, once.
     pub(crate) fn release(&self) {
         if self.user.replace(false) {
+            if let Some(owner) = self.owner {
+                // A block of its own: the environment's may be gone. What this thread waited for, was granted or
+                // had in flight goes to the others; the engine may be closed, which ended it all.
+                let _ = nexthop::raw::abandon_all(&mut Local::default(), self.engine, owner);
+            }
             if !self.alive.is_null() {
                 // SAFETY: the pin in `keep` holds the memory of that word.
                 unsafe { (*self.alive).store(0, Ordering::SeqCst) };
@@ -147,11 +154,11 @@ impl Bound {
     }
 }
 
-/// `bind(engine: bigint, words: Int32Array, text: Uint8Array, created: boolean, alive?: Int32Array)`: the bound
-/// functions of one engine.
+/// `bind(engine: bigint, words: Int32Array, text: Uint8Array, created: boolean, owner: number, alive?: Int32Array)`:
+/// the bound functions of one engine.
 pub(crate) unsafe extern "C" fn bind(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
     guarded(env, || {
-        let [engine, words, text, created, alive] = values::arguments(env, info)?;
+        let [engine, words, text, created, owner, alive] = values::arguments(env, info)?;
         let (word_at, word_count, width) = values::typed_array(env, words)?;
         let (text_at, text_len, text_width) = values::typed_array(env, text)?;
         let aligned = word_at.addr() % 8 == 0 && text_at.addr() % 8 == 0;
@@ -169,6 +176,7 @@ pub(crate) unsafe extern "C" fn bind(env: sys::napi_env, info: sys::napi_callbac
             keep[2] = pin(env, alive)?;
         }
         let engine = values::get_u64(env, engine)?;
+        let owner = values::get_u32(env, owner)?;
         let mut fresh = false;
         // SAFETY: `env` is live.
         values::check(unsafe { sys::napi_get_value_bool(env, created, &raw mut fresh) })?;
@@ -188,6 +196,8 @@ pub(crate) unsafe extern "C" fn bind(env: sys::napi_env, info: sys::napi_callbac
             functions: Cell::new(1),
             user: Cell::new(true),
             alive: alive_at,
+            // The creator's number is also that of requests without an owner.
+            owner: (owner != 0).then_some(owner),
             keep: Cell::new(keep),
         }));
         let object = values::object(env);

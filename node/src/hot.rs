@@ -32,7 +32,7 @@ macro_rules! coded {
             let $bound = unsafe { Bound::of(env, info) };
             let result: Result<i32, Misuse> =
                 catch_unwind(AssertUnwindSafe(|| $body)).unwrap_or(Err(Misuse::Panic));
-            $bound.code(result.unwrap_or_else(|misuse| misuse as i32));
+            $bound.code(result.unwrap_or_else(told));
             null_mut()
         }
     };
@@ -47,10 +47,28 @@ macro_rules! judged {
             let $bound = unsafe { Bound::of(env, info) };
             let verdict: Verdict =
                 catch_unwind(AssertUnwindSafe(|| $body)).unwrap_or_else(|_| Misuse::Panic.into());
+            if verdict.code != 0 {
+                told(misuse(verdict.code));
+            }
             $bound.answer(verdict);
             null_mut()
         }
     };
+}
+
+/// Keeps the sentence of an error, and gives its code.
+#[cold]
+fn told(misuse: Misuse) -> i32 {
+    raw::set_last_error(raw::sentence(misuse));
+    misuse as i32
+}
+
+/// The misuse of a verdict's code.
+#[cold]
+fn misuse(code: i8) -> Misuse {
+    let all =
+        [Misuse::Invalid, Misuse::Ended, Misuse::State, Misuse::Closed, Misuse::NotFound, Misuse::Limit];
+    all.into_iter().find(|misuse| *misuse as i8 == code).unwrap_or(Misuse::Panic)
 }
 
 coded! {
@@ -79,8 +97,14 @@ coded! {
     /// Everything is in the text array: bits, target, number, want, priority, body, hash (2), timeout (2),
     /// user data (2), then the lengths of twelve texts (0xffff_ffff: no key).
     begin, |bound| {
-        raw::begin(bound.local(), bound.engine, &head(bound)?, NOW, bound.decision())?;
-        Ok(0)
+        let head = head(bound)?;
+        match raw::begin(bound.local(), bound.engine, &head, NOW, bound.decision()) {
+            Ok(()) => Ok(0),
+            Err(misuse) => {
+                raw::set_last_error(&raw::sentence_of_head(&head, misuse));
+                Ok(misuse as i32)
+            }
+        }
     }
 }
 

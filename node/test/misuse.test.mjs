@@ -91,7 +91,7 @@ test('after close', () => {
 });
 
 test('numbers of picks and heads', () => {
-  for (const attempt of [NaN, -1, 1.5, 2n, '1', 2 ** 32, Infinity, null]) invalid(() => mesh.chooseHost('web', { attempt }), /attempt: expected/);
+  for (const attempt of [NaN, -1, 1.5, 2n, '1', 2 ** 31, 2 ** 32, Infinity, null]) invalid(() => mesh.chooseHost('web', { attempt }), /attempt: expected/);
   invalid(() => mesh.chooseHost('web', { attempt: 0, path: '/' }), /attempt: expected/);
   for (const timeout of [NaN, -1, '5', 5n, null]) invalid(() => mesh.request({ path: '/', timeout }), /timeout: expected/);
   mesh.request({ path: '/', timeout: Infinity }).tryChooseHost().complete(200);
@@ -102,6 +102,32 @@ test('numbers of picks and heads', () => {
   for (const grpcStatus of [NaN, -1, '5', 5n, 1.5]) invalid(() => attempt.complete(200, undefined, { grpcStatus }), /grpcStatus: expected/);
   attempt.complete(200, undefined, { grpcStatus: 4_000_000_000, latency: 1e9 });
   for (const ms of [NaN, -1, '5', 5n, Infinity, undefined]) invalid(() => mesh.advance(ms), /ms: expected/);
+  for (const ms of [1e30, Infinity, Number.MAX_VALUE]) invalid(() => mesh.advance(ms), /292 years/);
+  code(() => Engine.fromString(document(['web'])).advance(1), 'ERR_NEXTHOP_STATE', /clock: 'manual'/);
+});
+
+test('send wants a function', async () => {
+  const attempt = mesh.chooseHost('web');
+  for (const action of [undefined, null, 5, {}, Promise.resolve()]) {
+    await assert.rejects(attempt.send(action), { code: 'ERR_NEXTHOP_INVALID', message: /action: expected a function/ });
+  }
+  assert.equal(attempt.complete(200).action, 'forward');
+});
+
+test('what a head is refused for is said by its field', () => {
+  invalid(() => mesh.request({ cluster: 'web', overrideHost: '10.0.0.1:80' }).tryChooseHost(), /override_host.*not available/);
+  invalid(() => mesh.chooseHost('web', { overrideHost: '10.0.0.1:80' }), /override_host.*not available/);
+  assert.deepEqual(idle(mesh), []);
+});
+
+test('the sentence of an error is its own, not that of the call before', () => {
+  const other = engine([cluster('web')]);
+  const attempt = other.chooseHost('web');
+  attempt.onHeaders(200);
+  assert.throws(() => other.updateString('clusters: 7'), /clusters/);
+  const again = code(() => attempt.onHeaders(200), 'ERR_NEXTHOP_STATE');
+  assert.doesNotMatch(again.message, /clusters: 7|mapping/);
+  attempt.end();
 });
 
 test('kinds of values', () => {

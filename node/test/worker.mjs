@@ -52,6 +52,16 @@ const jobs = {
     mesh.close();
     return 'released';
   },
+  /** Has an attempt in flight and waits for another one, but never looks: its event loop stands still. */
+  async stuck() {
+    const mesh = Engine.fromShared(shared);
+    const held = mesh.request('other').chooseHost();
+    const pending = mesh.request('web').chooseHost();
+    await held;
+    parentPort.postMessage('stuck');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    return pending;
+  },
   async closed() {
     const mesh = Engine.fromShared(shared);
     const pending = mesh.request('web').chooseHost();

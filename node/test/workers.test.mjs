@@ -78,6 +78,24 @@ test('a permit freed in another thread wakes a waiter here', async () => {
   mesh.close();
 });
 
+test('what a terminated thread held, waited for or was granted goes to the others', async () => {
+  const mesh = Engine.fromString(document([...ONE_PERMIT, cluster('other', { hosts: 1, ...limits({ max_connections: 1, max_pending_requests: 1000 }) })]));
+  const open = await mesh.request('web').chooseHost();
+  const other = start('stuck', mesh.share());
+  assert.equal(await other.next(), 'stuck');
+  // Held here; held there; waiting there.
+  assert.equal(mesh.info.liveRequests, 3);
+  open.complete(200); // granted to the other thread, which does not take it
+  const waiting = [mesh.request('web').chooseHost(), mesh.request('other').chooseHost()];
+  await settle();
+  assert.equal(mesh.info.liveRequests, 4);
+  await other.worker.terminate();
+  for (const attempt of await Promise.all(waiting)) attempt.complete(200);
+  assert.deepEqual(idle(mesh), []);
+  assert.equal(mesh.info.liveRequests, 0);
+  mesh.close();
+});
+
 test('closing a shared engine answers the waiters of every thread', async () => {
   const mesh = Engine.fromString(document(ONE_PERMIT));
   const open = await mesh.request('web').chooseHost();

@@ -17,7 +17,11 @@ class Error(Exception):
 
 
 class ConfigError(Error, ValueError):
-    """A document was refused whole, or a file could not be read (`code` is `config` or `io`)."""
+    """A document was refused whole, or a file could not be read (`code` is `config` or `io`).
+
+    `line` and `column` count from 1, `path` is the place inside the document; `found` stands there, `allowed` may,
+    and `nearest` is the known name nearest to an unknown one. What is not known is empty, 0 or None.
+    """
 
     code = "config"
 
@@ -30,12 +34,18 @@ class ConfigError(Error, ValueError):
         line: int = 0,
         column: int = 0,
         path: str = "",
+        found: str = "",
+        allowed: str = "",
+        nearest: Union[str, None] = None,
     ) -> None:
         super().__init__(message, code)
         self.file = file
         self.line = line
         self.column = column
         self.path = path
+        self.found = found
+        self.allowed = allowed
+        self.nearest = nearest
 
 
 class Refused(Error):

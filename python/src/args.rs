@@ -61,6 +61,11 @@ pub(crate) fn text<'a>(value: &'a Bound<'_, PyAny>, name: &str) -> PyResult<&'a 
     })
 }
 
+/// Text that may be missing: empty then.
+pub(crate) fn text_or_none<'a>(value: Option<&'a Bound<'_, PyAny>>, name: &str) -> PyResult<&'a str> {
+    value.map_or(Ok(""), |value| text(value, name))
+}
+
 /// Bytes, or text: Latin-1 where every character fits, else UTF-8.
 pub(crate) fn octets<'a>(value: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Cow<'a, [u8]>> {
     if let Ok(bytes) = value.cast::<PyBytes>() {

@@ -303,7 +303,8 @@ impl Attempt {
 
     /// Where to send it. Without `path`, the request's own, rewritten as its route says.
     #[pyo3(signature = (path=None))]
-    fn url(&self, py: Python<'_>, path: Option<&str>) -> PyResult<String> {
+    fn url(&self, py: Python<'_>, path: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let path = path.map(|path| args::text(path, "path")).transpose()?;
         let info = &self.host.get().info;
         if info.port == 0 {
             let sentence =
@@ -397,8 +398,14 @@ impl Attempt {
     }
 
     /// The attempt failed: a failure's name, or the exception that the HTTP client raised.
-    #[pyo3(signature = (failure, detail=""))]
-    fn fail(&self, py: Python<'_>, failure: &Bound<'_, PyAny>, detail: &str) -> PyResult<Py<Verdict>> {
+    #[pyo3(signature = (failure, detail=None), text_signature = "($self, failure, detail='')")]
+    fn fail(
+        &self,
+        py: Python<'_>,
+        failure: &Bound<'_, PyAny>,
+        detail: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Verdict>> {
+        let detail = args::text_or_none(detail, "detail")?;
         if failure.is_instance_of::<PyString>() {
             let kind = failure_number(py, args::text(failure, "failure")?)?;
             return self.fail_with(py, kind, detail);
@@ -410,8 +417,8 @@ impl Attempt {
     }
 
     /// A fact before the report, by its name. Nothing happens when the attempt has ended.
-    fn note(&self, py: Python<'_>, what: &str) -> PyResult<()> {
-        let what = note_number(py, what)?;
+    fn note(&self, py: Python<'_>, what: &Bound<'_, PyAny>) -> PyResult<()> {
+        let what = note_number(py, args::text(what, "what")?)?;
         let bits = raw::with_local(|local| raw::note(local, self.decision.attempt, what, NOW))
             .map_err(|error| misuse(py, error))?;
         self.engine.get().heed(py, bits);

@@ -56,17 +56,30 @@ pub(crate) fn misuse(py: Python<'_>, misuse: Misuse) -> PyErr {
     usage(py, misuse, raw::sentence(misuse))
 }
 
+/// What a `begin` answered.
+#[cold]
+pub(crate) fn of_head(py: Python<'_>, head: &raw::Head<'_>, error: Misuse) -> PyErr {
+    usage(py, error, &raw::sentence_of_head(head, error))
+}
+
 /// What a cold call answered.
 pub(crate) fn cold(py: Python<'_>, error: &raw::Error) -> PyErr {
     match error {
         raw::Error::Misuse(kind, sentence) => usage(py, *kind, sentence),
         raw::Error::Config(config) => {
             let place = PyDict::new(py);
-            let filled = [("file", &config.file), ("path", &config.path)]
+            let texts = [
+                ("file", &config.file),
+                ("path", &config.path),
+                ("found", &config.found),
+                ("allowed", &config.allowed),
+            ];
+            let filled = texts
                 .iter()
                 .try_for_each(|(name, value)| place.set_item(name, value))
                 .and_then(|()| place.set_item("line", config.line))
-                .and_then(|()| place.set_item("column", config.column));
+                .and_then(|()| place.set_item("column", config.column))
+                .and_then(|()| place.set_item("nearest", &config.nearest));
             filled.map_or_else(|error| error, |()| config_error(py, &error.to_string(), "config", &place))
         }
         raw::Error::Io { file, .. } => {

@@ -4,8 +4,9 @@ use crate::args::{self, flag, number, octets, text, word};
 use crate::engine::Engine;
 use crate::error::invalid;
 use nexthop::raw::{self, head_bits};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyModule};
+use pyo3::types::{PyDict, PyModule, PyString};
 
 /// A target that no document names: the engine answers `no_cluster`.
 pub(crate) const UNKNOWN: u32 = raw::NO_SUCH_TARGET;
@@ -121,6 +122,11 @@ impl OwnedHead {
     /// Addresses tried before, and the attempt number, of a stateless choice.
     pub(crate) fn stateless(&mut self, attempt: u32, tried: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.number = attempt;
+        if let Some(one) = tried.filter(|tried| tried.is_instance_of::<PyString>()) {
+            return Err(PyTypeError::new_err(format!(
+                "tried must be a list of addresses, not the text {one}"
+            )));
+        }
         for address in tried.map(|tried| tried.try_iter()).transpose()?.into_iter().flatten() {
             let address = address?;
             if !self.tried.is_empty() {
@@ -185,7 +191,8 @@ pub(crate) fn json(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     let object = if value.is_instance_of::<PyDict>() {
         value.clone()
     } else {
-        py.get_type::<PyDict>().call1((value,))?
+        let wrong = |_| PyTypeError::new_err(format!("{name} must be a mapping of names to values"));
+        py.get_type::<PyDict>().call1((value,)).map_err(wrong)?
     };
     PyModule::import(py, "json")?
         .call_method("dumps", (object,), Some(&options))
@@ -193,7 +200,12 @@ pub(crate) fn json(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
         .map_err(|error| invalid(py, &format!("{name} does not fit into JSON: {error}")))
 }
 
-/// A small number of a keyword; the engine's own limits are checked by the engine.
+/// An attempt number; the first one when none is given.
+#[inline]
 pub(crate) fn attempt_number(value: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
-    value.map_or(Ok(1), |value| number(value, "attempt", u64::from(u32::MAX)).map(|number| number as u32))
+    let Some(value) = value else { return Ok(1) };
+    match value.extract::<u32>() {
+        Ok(number) if number <= raw::LAST_NUMBER => Ok(number),
+        _ => number(value, "attempt", u64::from(raw::LAST_NUMBER)).map(|number| number as u32),
+    }
 }

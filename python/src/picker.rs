@@ -1,7 +1,9 @@
 //! The raw layer: no handles, no objects, small numbers.
 
+use crate::args;
 use crate::engine::Engine;
 use crate::error::{self, misuse};
+use crate::head;
 use nexthop::raw::{self, Decision, NOW, kind};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -38,11 +40,17 @@ impl Picker {
 #[pymethods]
 impl Picker {
     /// The host's slot; -1 minus the refusal's number; -100 minus the wait reason's number.
-    #[pyo3(signature = (attempt=1, key=None, /))]
-    fn pick(&self, py: Python<'_>, attempt: u32, key: Option<&Bound<'_, PyBytes>>) -> PyResult<i32> {
+    #[pyo3(signature = (attempt=None, key=None, /), text_signature = "($self, attempt=1, key=None, /)")]
+    fn pick(
+        &self,
+        py: Python<'_>,
+        attempt: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyBytes>>,
+    ) -> PyResult<i32> {
         if self.attempt.load(Relaxed) != 0 {
             return Err(Self::busy(py));
         }
+        let attempt = head::attempt_number(attempt)?;
         let mut decision = Decision::default();
         let key = key.map(|key| key.as_bytes());
         raw::with_local(|local| raw::pick(local, self.id, self.target, attempt, key, NOW, &mut decision))
@@ -63,14 +71,15 @@ impl Picker {
     }
 
     /// Reports the open attempt; the verdict's action: 1 forward, 2 retry, 3 discard.
-    #[pyo3(signature = (status=0, /))]
-    fn complete(&self, py: Python<'_>, status: u32) -> PyResult<u8> {
+    #[pyo3(signature = (status=None, /), text_signature = "($self, status=0, /)")]
+    fn complete(&self, py: Python<'_>, status: Option<&Bound<'_, PyAny>>) -> PyResult<u8> {
         let attempt = self.attempt.load(Relaxed);
         if attempt == 0 {
             return Err(Self::idle(py));
         }
+        let status = status.map_or(Ok(0), args::status)?;
         self.attempt.store(0, Relaxed);
-        let verdict = raw::with_local(|local| raw::complete_status(local, attempt, status, NOW));
+        let verdict = raw::with_local(|local| raw::complete_status(local, attempt, status.into(), NOW));
         self.engine.get().heed(py, verdict.bits.into());
         if verdict.code != 0 {
             return Err(self.refuse(py, attempt, verdict.code));

@@ -123,7 +123,7 @@ impl Request {
             if self.id() == 0 {
                 let head = self.head.borrowed();
                 raw::with_local(|local| raw::begin(local, engine, &head, NOW, out))
-                    .map_err(|error| misuse(py, error))?;
+                    .map_err(|error| error::of_head(py, &head, error))?;
                 self.id.store(out.request, Relaxed);
                 return Ok(());
             }
@@ -304,8 +304,8 @@ impl Request {
     }
 
     /// A fact between choices and reports, by its name. Nothing happens when the request has ended.
-    fn note(&self, py: Python<'_>, what: &str) -> PyResult<()> {
-        self.tell(py, note_number(py, what)?)
+    fn note(&self, py: Python<'_>, what: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.tell(py, note_number(py, crate::args::text(what, "what")?)?)
     }
 
     /// Ends the request; attempts whose body has taken over go on.

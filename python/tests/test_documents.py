@@ -41,6 +41,8 @@ def test_the_place_of_an_error(tmp_path):
     assert (error.line, error.column) == (4, 5)
     assert error.path == "static_resources.clusters[0].lb_policyy"
     assert "lb_policy" in str(error) and isinstance(error, ValueError)
+    assert (error.found, error.nearest) == ("lb_policyy", "lb_policy")
+    assert "load_assignment" in error.allowed
 
 
 def test_files_that_are_none(tmp_path):
@@ -233,3 +235,67 @@ def test_draws_replace_the_generator():
             return mesh.choose_host("web").host.address
 
     assert len({first(draw) for draw in range(5)}) == 5
+
+
+def test_no_documents_are_refused_and_change_nothing(mesh):
+    for use in (nexthop.Engine.from_str, nexthop.Engine.from_file, mesh.update_str, mesh.update_file):
+        with pytest.raises(nexthop.UsageError, match="no documents") as raised:
+            use()
+        assert raised.value.code == "invalid"
+    for empty in ("", "# nothing", "[]", b"---\n"):
+        with pytest.raises(nexthop.ConfigError):
+            mesh.update_str(empty)
+    with pytest.raises(nexthop.ConfigError, match="path of document 1 is empty") as raised:
+        mesh.update_file("")
+    assert raised.value.code == "io"
+    assert mesh.choose_host("web").complete(200).action == "forward"
+    mesh.update_str("clusters: []")
+    with pytest.raises(nexthop.Refused):
+        mesh.choose_host("web")
+
+
+def test_endpoints_name_their_cluster():
+    with engine(cluster("web"), cluster('o"d\n\x85')) as mesh:
+        mesh.apply_endpoints("web", json.dumps(cluster("web", 1)["load_assignment"]))
+        epoch = mesh.epoch
+        for named in ("api", "WEB"):
+            with pytest.raises(nexthop.UsageError) as raised:
+                mesh.apply_endpoints("web", json.dumps({"cluster_name": named}))
+            assert raised.value.code == "invalid"
+            assert '"web"' in str(raised.value) and f'"{named}"' in str(raised.value)
+        for bad in ("{endpoints: []}", "{cluster_name: ''}"):
+            with pytest.raises(nexthop.ConfigError, match="cluster_name"):
+                mesh.apply_endpoints("web", bad)
+        assert mesh.epoch == epoch and len(mesh.hosts("web")) == 1
+        # Any name survives the way there.
+        mesh.set_hosts('o"d\n\x85', [])
+        assert mesh.hosts('o"d\n\x85') == []
+
+
+def test_a_composite_has_no_hosts_of_its_own():
+    text = "clusters: {a: {hosts: [10.0.0.1:80]}, x: {composite: [a, b]}}"
+    with nexthop.Engine.from_str(text) as mesh:
+        for hosts in ([], ["10.0.0.1:80"]):
+            with pytest.raises(nexthop.UsageError, match="composite") as raised:
+                mesh.set_hosts("x", hosts)
+            assert "did you mean" not in str(raised.value)
+        entries = mesh.load_report()["entries"]
+        assert [entry["path"] for entry in entries] == ["clusters.x.composite[1]"]
+        assert "`b`" in entries[0]["text"]
+
+
+def test_a_raised_limit_wakes_who_waits():
+    import threading
+
+    text = "clusters: {web: {hosts: [10.0.0.1:80], limits: {connections: %d}, timeout: 60s}}"
+    with nexthop.Engine.from_str(text % 1) as mesh:
+        held = mesh.request("web").choose_host()
+        call = mesh.request("web")
+        assert isinstance(call.try_choose_host(), nexthop.Wait)
+        found = []
+        thread = threading.Thread(target=lambda: found.append(call.choose_host()))
+        thread.start()
+        mesh.update_str(text % 2)
+        thread.join(30)
+        assert found[0].complete(200).action == "forward"
+        held.complete(200)

@@ -99,12 +99,98 @@ def test_two_targets(mesh):
         mesh.request("web", route="all")
 
 
-@pytest.mark.parametrize("attempt", [-1, 2**32, 2**70])
+@pytest.mark.parametrize("attempt", [-1, 2**31, 2**32, 2**70])
 def test_bad_attempt_numbers(mesh, attempt):
-    with pytest.raises(nexthop.UsageError):
-        mesh.choose_host("web", attempt=attempt)
+    picker = mesh.picker("web")
+    for use in (lambda at: mesh.choose_host("web", attempt=at), lambda at: mesh.choose_host("web", attempt=at, path="/")):
+        with pytest.raises(nexthop.UsageError, match="attempt is out of range"):
+            use(attempt)
+    with pytest.raises(nexthop.UsageError, match="attempt is out of range"):
+        picker.pick(attempt)
+    for wrong in ("2", 1.5, b"1"):
+        with pytest.raises(TypeError):
+            mesh.choose_host("web", attempt=wrong)
+        with pytest.raises(TypeError):
+            picker.pick(wrong)
+    assert idle(mesh)
+
+
+@pytest.mark.parametrize("status", [-1, 99, 1000, 2**70])
+def test_bad_statuses(mesh, status):
+    picker = mesh.picker("web")
+    picker.pick()
+    with pytest.raises(nexthop.UsageError, match="status is out of range"):
+        picker.complete(status)
     with pytest.raises(TypeError):
-        mesh.choose_host("web", attempt="2")
+        picker.complete("200")
+    # It is still open.
+    assert picker.complete(200) == 1
+    attempt = mesh.choose_host("web")
+    for report in (attempt.complete, attempt.on_headers):
+        with pytest.raises(nexthop.UsageError, match="status is out of range"):
+            report(status)
+    attempt.complete(200)
+    assert idle(mesh)
+
+
+def test_what_a_head_is_refused_for(mesh):
+    for use in (
+        lambda: mesh.request("web", override_host="10.0.0.1:80").choose_host(),
+        lambda: mesh.choose_host("web", override_host="10.0.0.1:80"),
+    ):
+        with pytest.raises(nexthop.UsageError, match="override_host.*not available"):
+            use()
+    with pytest.raises(nexthop.UsageError, match="70004 bytes together"):
+        mesh.request("web", path="/" + "x" * 70_000, method="GET").choose_host()
+    assert idle(mesh)
+
+
+def test_text_that_is_none(mesh):
+    half = "\ud800"
+    attempt, call = mesh.choose_host("web"), mesh.request("web")
+    for use in (
+        lambda: nexthop.Engine.from_file(half),
+        lambda: mesh.update_file(half),
+        lambda: mesh.update_str("clusters: []", dialect=half),
+        lambda: mesh.set_hosts(half, []),
+        lambda: mesh.apply(half, []),
+        lambda: mesh.apply_endpoints(half, ""),
+        lambda: mesh.hosts(half),
+        lambda: call.note(half),
+        lambda: attempt.note(half),
+        lambda: attempt.url(half),
+        lambda: attempt.fail("remote_reset", half),
+    ):
+        with pytest.raises(nexthop.UsageError, match="UTF-8 can carry") as raised:
+            use()
+        assert raised.value.code == "invalid"
+    with pytest.raises(TypeError, match="mapping"):
+        mesh.request("web", metadata="a")
+    attempt.cancel()
+    assert idle(mesh)
+
+
+def test_text_is_no_list(mesh):
+    for use in (
+        lambda: mesh.set_hosts("web", "10.0.0.1:80"),
+        lambda: mesh.set_hosts("web", {"address": "10.0.0.1:80"}),
+        lambda: mesh.apply("web", "10.0.0.1:80"),
+        lambda: mesh.choose_host("web", tried="10.0.0.1:80"),
+    ):
+        with pytest.raises(TypeError, match="list"):
+            use()
+    assert idle(mesh)
+
+
+def test_the_clock(mesh):
+    for far in (1e30, math.inf):
+        with pytest.raises(nexthop.UsageError, match="292 years") as raised:
+            mesh.advance(far)
+        assert raised.value.code == "invalid"
+    with engine(cluster("web"), clock="coarse") as real:
+        with pytest.raises(nexthop.UsageError, match='clock="manual"') as raised:
+            real.advance(1)
+        assert raised.value.code == "state"
 
 
 def test_cluster_names(mesh):

@@ -18,6 +18,8 @@ pub struct Request<E: Deref<Target = Engine>> {
     id: u64,
     /// The first choice, which was made with the head at hand.
     first: Option<Result<Decision, Misuse>>,
+    /// Why its head was refused.
+    head_error: Option<Box<str>>,
     handed_over: bool,
 }
 
@@ -26,7 +28,13 @@ impl<E: Deref<Target = Engine>> Request<E> {
         let mut out = Decision::default();
         let first = raw::with_local(|local| raw::begin(local, engine.id(), head, now.0, &mut out));
         engine.signal(out.bits);
-        Self { id: out.request, first: Some(first.map(|()| out)), handed_over: false, engine }
+        let head_error = first.err().map(|misuse| raw::sentence_of_head(head, misuse).into());
+        Self { id: out.request, first: Some(first.map(|()| out)), head_error, handed_over: false, engine }
+    }
+
+    /// Why the request could not begin, by the field of its head that was wrong; choosing gives its [`Misuse`].
+    pub fn head_error(&self) -> Option<&str> {
+        self.head_error.as_deref()
     }
 
     /// The request's number, as [`Engine::take_ready`] names it; 0 when it could not begin.

@@ -5,7 +5,7 @@ use crate::error;
 use nexthop::raw::{HostChange, host_fields};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 
 /// A change as users give it: an address, or a mapping.
 pub(super) struct Change {
@@ -98,5 +98,9 @@ impl Change {
 }
 
 pub(super) fn changes(given: &Bound<'_, PyAny>, op: u8) -> PyResult<Vec<Change>> {
+    // Both would be iterated over, one character or key after the other.
+    if given.is_instance_of::<PyString>() || given.is_instance_of::<PyDict>() {
+        return Err(PyTypeError::new_err("hosts must be a list, also for a single one"));
+    }
     given.try_iter()?.map(|change| Change::read(&change?, op)).collect()
 }

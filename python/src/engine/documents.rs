@@ -3,7 +3,7 @@
 use crate::args::{self, number, text};
 use crate::error;
 use nexthop::raw::{Document, Options, clock, document_kind};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use std::path::PathBuf;
@@ -13,10 +13,11 @@ pub(super) fn paths(paths: &Bound<'_, PyTuple>) -> PyResult<Vec<String>> {
     paths
         .iter()
         .map(|path| {
-            let path: PathBuf = path.extract()?;
-            path.into_os_string()
-                .into_string()
-                .map_err(|_| error::invalid(py, "a path must be text that UTF-8 can carry"))
+            let wrong = || error::invalid(py, "a path must be text that UTF-8 can carry");
+            let path: PathBuf = path.extract().map_err(|error: PyErr| {
+                if error.is_instance_of::<PyUnicodeEncodeError>(py) { wrong() } else { error }
+            })?;
+            path.into_os_string().into_string().map_err(|_| wrong())
         })
         .collect()
 }

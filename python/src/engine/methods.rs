@@ -80,7 +80,7 @@ impl Engine {
         head.stateless(number, tried.as_ref())?;
         let mut decision = Decision::default();
         raw::with_local(|local| raw::begin(local, engine.id, &head.borrowed(), NOW, &mut decision))
-            .map_err(|error| misuse(py, error))?;
+            .map_err(|error| error::of_head(py, &head.borrowed(), error))?;
         let head = Arc::new(head);
         if decision.kind == kind::GO {
             engine.heed(py, decision.bits);
@@ -136,25 +136,28 @@ impl Engine {
     }
 
     /// Replaces all documents by these files, whole or not at all; the load report.
-    #[pyo3(signature = (*paths, dialect=""))]
+    #[pyo3(signature = (*paths, dialect=None), text_signature = "($self, *paths, dialect='')")]
     fn update_file<'py>(
         &self,
         py: Python<'py>,
         paths: &Bound<'py, PyTuple>,
-        dialect: &str,
+        dialect: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.replace(py, &documents::files(&documents::paths(paths)?, dialect))
+        self.replace(
+            py,
+            &documents::files(&documents::paths(paths)?, args::text_or_none(dialect, "dialect")?),
+        )
     }
 
     /// Replaces all documents by these texts, whole or not at all; the load report.
-    #[pyo3(signature = (*documents, dialect=""))]
+    #[pyo3(signature = (*documents, dialect=None), text_signature = "($self, *documents, dialect='')")]
     fn update_str<'py>(
         &self,
         py: Python<'py>,
         documents: Vec<Bound<'py, PyAny>>,
-        dialect: &str,
+        dialect: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.replace(py, &documents::documents(&documents, dialect)?)
+        self.replace(py, &documents::documents(&documents, args::text_or_none(dialect, "dialect")?)?)
     }
 
     /// Reads the engine's files again where they changed; whether anything was swapped. Bad content is an event.
@@ -165,7 +168,13 @@ impl Engine {
     }
 
     /// Replaces the hosts of a cluster: addresses, or mappings with an address and more. The new epoch.
-    fn set_hosts(&self, py: Python<'_>, cluster: &str, hosts: &Bound<'_, PyAny>) -> PyResult<u64> {
+    fn set_hosts(
+        &self,
+        py: Python<'_>,
+        cluster: &Bound<'_, PyAny>,
+        hosts: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let cluster = text(cluster, "cluster")?;
         let read = changes::changes(hosts, host_op::SET)?;
         if let Some(other) = read.iter().find(|change| change.op != host_op::SET) {
             let op = changes::OPS[usize::from(other.op)];
@@ -173,7 +182,9 @@ impl Engine {
         }
         if read.is_empty() {
             // A batch of no changes changes nothing; an assignment without endpoints takes every host away.
-            let metadata = &*format!("{{cluster_name: {cluster:?}, endpoints: []}}");
+            let name = PyDict::new(py);
+            name.set_item("cluster_name", cluster)?;
+            let metadata = &*head::json(name.as_any(), "cluster")?;
             let all = HostChange { op: host_op::ENDPOINTS, metadata, ..HostChange::default() };
             return self.change(py, cluster, &[all]);
         }
@@ -181,13 +192,21 @@ impl Engine {
     }
 
     /// Changes hosts of a cluster, whole or not at all; each has an `op`: set, add, remove, change. The new epoch.
-    fn apply(&self, py: Python<'_>, cluster: &str, changes: &Bound<'_, PyAny>) -> PyResult<u64> {
+    fn apply(&self, py: Python<'_>, cluster: &Bound<'_, PyAny>, changes: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let cluster = text(cluster, "cluster")?;
         let read = changes::changes(changes, host_op::ADD)?;
         self.change(py, cluster, &read.iter().map(changes::Change::borrowed).collect::<Vec<_>>())
     }
 
-    /// Endpoints as Envoy sends them (a `ClusterLoadAssignment`, JSON or YAML), for one cluster. The new epoch.
-    fn apply_endpoints(&self, py: Python<'_>, cluster: &str, document: &Bound<'_, PyAny>) -> PyResult<u64> {
+    /// Endpoints as Envoy sends them (a `ClusterLoadAssignment`, JSON or YAML) for the cluster that its
+    /// `cluster_name` names. The new epoch.
+    fn apply_endpoints(
+        &self,
+        py: Python<'_>,
+        cluster: &Bound<'_, PyAny>,
+        document: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let cluster = text(cluster, "cluster")?;
         let metadata = text(document, "document")?;
         self.change(py, cluster, &[HostChange { op: host_op::ENDPOINTS, metadata, ..HostChange::default() }])
     }
@@ -208,9 +227,13 @@ impl Engine {
     }
 
     /// The hosts of a cluster, or of all, with health and counts.
-    #[pyo3(signature = (cluster=""))]
-    fn hosts<'py>(&self, py: Python<'py>, cluster: &str) -> PyResult<Bound<'py, PyAny>> {
-        texts::json(py, self.id, 10, cluster)
+    #[pyo3(signature = (cluster=None), text_signature = "($self, cluster='')")]
+    fn hosts<'py>(
+        &self,
+        py: Python<'py>,
+        cluster: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 10, args::text_or_none(cluster, "cluster")?)
     }
 
     /// What happened since the last call, oldest first.
@@ -233,7 +256,16 @@ impl Engine {
     /// Moves a manual clock.
     fn advance(&self, py: Python<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         let ns = args::seconds(seconds, "seconds")?;
-        raw::advance(self.id, ns).map_err(|error| cold(py, &error))?;
+        raw::advance(self.id, ns).map_err(|error| match error {
+            raw::Error::Misuse(raw::Misuse::State, _) => {
+                let sentence = "only a manual clock can be moved; make the engine with clock=\"manual\"";
+                error::usage(py, raw::Misuse::State, sentence)
+            }
+            raw::Error::Misuse(raw::Misuse::Invalid, _) => {
+                error::invalid(py, "seconds would take the clock past its end, 292 years after its start")
+            }
+            error => cold(py, &error),
+        })?;
         crate::waiters::wake_all(py);
         Ok(())
     }

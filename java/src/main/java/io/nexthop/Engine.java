@@ -105,7 +105,7 @@ public final class Engine implements AutoCloseable {
 
   /** Makes these the hosts of a cluster. */
   public long setHosts(String cluster, String... addresses) {
-    if (addresses.length == 0) {
+    if (Objects.requireNonNull(addresses, "addresses").length == 0) {
       // A batch of no changes changes nothing; an assignment without endpoints takes every host away.
       Map<String, String> nothing = Map.of("cluster_name", Objects.requireNonNull(cluster, "cluster"));
       return applyEndpoints(cluster, Json.text(nothing));

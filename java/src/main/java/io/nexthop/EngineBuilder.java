@@ -107,7 +107,7 @@ public final class EngineBuilder {
 
   /** Random words in place of the first worker's, followed by zeros; for tests. */
   public EngineBuilder draws(long... words) {
-    draws = words.clone();
+    draws = Objects.requireNonNull(words, "words").clone();
     return this;
   }
 

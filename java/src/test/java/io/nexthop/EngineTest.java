@@ -273,6 +273,7 @@ class EngineTest {
     Meshes.usage("invalid", () -> Engine.fromString("clusters: \ud800"));
     Meshes.named("dialect", () -> Engine.builder().dialect(null));
     Meshes.named("clock", () -> Engine.builder().clock(null));
+    Meshes.named("words", () -> Engine.builder().draws((long[]) null));
     Meshes.named("executor", () -> Engine.builder().executor(null));
     try (Engine mesh = Meshes.hosts(1)) {
       Meshes.named("cluster", () -> mesh.chooseHost(null, 1));
@@ -285,6 +286,7 @@ class EngineTest {
       Meshes.named("cluster", () -> mesh.apply(null, List.of()));
       Meshes.named("changes", () -> mesh.apply("api", null));
       Meshes.named("address", () -> mesh.setHosts("api", (String) null));
+      Meshes.named("addresses", () -> mesh.setHosts("api", (String[]) null));
       Meshes.named("cluster", () -> mesh.effective(null));
       Meshes.named("head", () -> mesh.explain(null));
       Meshes.named("by", () -> mesh.advance(null));
