@@ -584,10 +584,21 @@ impl Head<'_> {
     /// Bytes of text that this one holds.
     #[inline]
     pub fn text_len(&self) -> usize {
-        let texts = [self.method, self.scheme, self.authority, self.path, self.source, self.local];
-        let more = [self.tried, self.override_host, self.metadata, self.filter_metadata];
-        let text: usize = texts.iter().chain(&more).map(|text| text.len()).sum();
-        text + self.headers.len() + self.key.map_or(0, <[u8]>::len)
+        let texts = [
+            self.method.len(),
+            self.scheme.len(),
+            self.authority.len(),
+            self.path.len(),
+            self.headers.len(),
+            self.source.len(),
+            self.local.len(),
+            self.key.map_or(0, <[u8]>::len),
+            self.tried.len(),
+            self.override_host.len(),
+            self.metadata.len(),
+            self.filter_metadata.len(),
+        ];
+        texts.iter().sum()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::request::Waiters;
 use crate::sets::{HostSet, Member};
 use crate::snapshot::{Entry, Runtime, Snapshot};
 use crate::spec::{
-    ClusterKind, ClusterSpec, EndpointSpec, Endpoints, Locality, SpecError, Specs, Value, check,
+    ClusterKind, ClusterSpec, EndpointSpec, Endpoints, Locality, PolicySpec, SpecError, Specs, Value, check,
 };
 use crate::stats::{ClusterCounters, Counter};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -254,6 +254,15 @@ impl Core {
         let spec = master.cluster(cluster).and_then(|index| master.clusters[index].spec.as_ref());
         let Some(spec) = spec else { return Vec::new() };
         [&spec.name, &spec.service_name].into_iter().filter(|name| !name.is_empty()).cloned().collect()
+    }
+
+    /// Whether a cluster's policy turns weights into shares of their sum, which must fit 32 bits.
+    pub fn shares_weights(&self, cluster: &str) -> bool {
+        let master = self.master.lock();
+        let spec = master.cluster(cluster).and_then(|index| master.clusters[index].spec.as_ref());
+        spec.is_some_and(|spec| {
+            matches!(spec.policy, PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. })
+        })
     }
 
     /// The sub-clusters of a composite; `None` for all others.

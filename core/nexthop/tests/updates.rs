@@ -266,3 +266,51 @@ fn a_refused_head_is_told_by_its_field() {
         assert!(sentence.contains(words), "{sentence}");
     }
 }
+
+#[test]
+fn hosts_are_checked_as_those_of_documents() {
+    let mesh = Mesh::new(
+        "clusters: {a: {hosts: [10.0.0.1:80]}, h: {hosts: [10.0.0.1:80], policy: ring_hash, hash: [header: x]}}",
+    );
+    let host = |op, address, weight| HostChange { op, address, weight, ..HostChange::default() };
+    let twice = [host(host_op::SET, "10.0.0.1:80", 1), host(host_op::SET, "10.0.0.1:80", 2)];
+    let (why, sentence) = misuse(raw::apply(mesh.0, "a", &twice));
+    assert_eq!((why, sentence.contains("given twice")), (Misuse::Invalid, true), "{sentence}");
+    let heavy = |op| [host(op, "10.0.0.2:80", u32::MAX), host(op, "10.0.0.3:80", u32::MAX)];
+    for op in [host_op::SET, host_op::ADD] {
+        let (why, sentence) = misuse(raw::apply(mesh.0, "h", &heavy(op)));
+        assert_eq!((why, sentence.contains("add up to")), (Misuse::Invalid, true), "{sentence}");
+    }
+    raw::apply(mesh.0, "a", &heavy(host_op::SET)).unwrap();
+    let endpoint = |address: &str| {
+        format!(
+            "{{load_balancing_weight: 4294967295, endpoint: {{address: {{socket_address: \
+             {{address: {address}, port_value: 80}}}}}}}}"
+        )
+    };
+    let assignment = format!(
+        "{{cluster_name: h, endpoints: [{{lb_endpoints: [{}, {}]}}]}}",
+        endpoint("10.0.0.2"),
+        endpoint("10.0.0.3")
+    );
+    assert_eq!(misuse(mesh.endpoints("h", &assignment)).0, Misuse::Invalid);
+    assert_eq!(mesh.begin("h").kind, kind::GO);
+}
+
+#[test]
+fn batches_of_many_threads_lose_nothing() {
+    let mesh = Mesh::new("clusters: {a: {hosts: []}}");
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let mesh = &mesh;
+            scope.spawn(move || {
+                for n in 0..50 {
+                    let address = &*format!("10.0.{thread}.{n}:80");
+                    let change = HostChange { op: host_op::ADD, address, ..HostChange::default() };
+                    raw::apply(mesh.0, "a", &[change]).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(mesh.stat("cluster.a.membership_total"), 200);
+}

@@ -6,6 +6,7 @@ use super::types::{HostChange, host_fields, host_op};
 use nexthop_config::{Dialect, Source};
 use nexthop_engine::Misuse;
 use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, Metadata};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Applies a batch to one cluster: whole, or not at all.
 pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) -> Result<u64, Error> {
@@ -32,7 +33,7 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
                  one of {names:?}"
             )));
         }
-        return engine.core.set_endpoints(cluster, &endpoints).ok_or_else(missing);
+        return set(engine, cluster, &endpoints)?.ok_or_else(missing);
     }
     let mut endpoints = engine.core.endpoints(cluster).ok_or_else(missing)?;
     if changes.iter().any(|change| change.op == host_op::SET) {
@@ -40,12 +41,37 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
             return Err(invalid("SET changes stand alone: they replace the whole list"));
         }
         endpoints.localities.clear();
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = changes.iter().find(|change| !seen.insert(change.address)) {
+            return Err(invalid(&format!(
+                "the address {:?} is given twice; each host counts once",
+                twice.address
+            )));
+        }
     }
     for (at, change) in changes.iter().enumerate() {
         one(&mut endpoints, change)
             .map_err(|reason| invalid(&format!("change {at} ({:?}): {reason}", change.address)))?;
     }
-    engine.core.set_endpoints(cluster, &endpoints).ok_or_else(missing)
+    set(engine, cluster, &endpoints)?.ok_or_else(missing)
+}
+
+/// Hands the endpoints to the engine. Documents are checked for the same by their reader.
+fn set(engine: &Engine, cluster: &str, endpoints: &Endpoints) -> Result<Option<u64>, Error> {
+    let (mut hosts, mut localities) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u64>::new());
+    for group in &endpoints.localities {
+        let sum: u64 = group.endpoints.iter().map(|host| u64::from(host.weight)).sum();
+        *hosts.entry(group.priority).or_default() += sum;
+        *localities.entry(group.priority).or_default() += u64::from(group.weight.unwrap_or(0));
+    }
+    let most = hosts.values().chain(localities.values()).copied().max().unwrap_or(0);
+    if most > u64::from(u32::MAX) && engine.core.shares_weights(cluster) {
+        return Err(invalid(&format!(
+            "the weights of one priority add up to {most}; for a hash policy {} are possible",
+            u32::MAX
+        )));
+    }
+    Ok(engine.core.set_endpoints(cluster, endpoints))
 }
 
 fn one(endpoints: &mut Endpoints, change: &HostChange<'_>) -> Result<(), String> {

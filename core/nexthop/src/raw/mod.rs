@@ -146,6 +146,8 @@ pub fn reload(engine: u64) -> Result<(bool, u64), Error> {
 /// Changes hosts of one cluster, whole or not at all. Returns the new epoch.
 pub fn apply(engine: u64, cluster: &str, changes: &[HostChange<'_>]) -> Result<u64, Error> {
     with_engine(engine, |engine| {
+        // What is there now is read, changed and written back: one batch after the other.
+        let _one = engine.documents.lock();
         let epoch = changes::apply(engine, cluster, changes)?;
         engine.refresh_shared();
         engine.waiters.wake();
