@@ -39,7 +39,7 @@ int main() {
   auto bad = nexthop::Engine::from_text("clusters: 7");
   CHECK(!bad && bad.error().status == NEXTHOP_CONFIG && !bad.error().message.empty());
   const auto where = nexthop::Engine::from_text("clusters: {a: {hots: []}}").error();
-  CHECK(where.file == "<text 1>" && where.line == 1 && where.column == 15 && where.path == "clusters.a.hots");
+  CHECK(where.file == "<text 1>" && where.line == 1 && where.column == 16 && where.path == "clusters.a.hots");
   CHECK(where.found == "hots" && where.nearest == "hosts" && !where.allowed.empty());
   CHECK(nexthop::Engine::from_file("/").error().status == NEXTHOP_IO);
   CHECK(nexthop::Engine::from_file("/").error().file == "/");
