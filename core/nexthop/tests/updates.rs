@@ -314,3 +314,39 @@ fn batches_of_many_threads_lose_nothing() {
     });
     assert_eq!(mesh.stat("cluster.a.membership_total"), 200);
 }
+
+#[test]
+fn what_a_caller_that_is_gone_held_goes_to_the_others() {
+    let mesh = Mesh::new(&limits("10.0.0.1:80", 2, 10));
+    let target = raw::resolve(mesh.0, "b").unwrap();
+    let begin = |owner: u64| {
+        let head = Head { target, user_data: owner << 32 | 5, ..Head::default() };
+        let mut out = Decision::default();
+        raw::with_local(|local| raw::begin(local, mesh.0, &head, 0, &mut out)).unwrap();
+        out
+    };
+    // The stateless attempt gets the place of a request of the owner, and is nobody's.
+    mesh.complete(begin(3).attempt);
+    let mut stateless = Decision::default();
+    raw::with_local(|local| raw::pick(local, mesh.0, target, 1, None, 0, &mut stateless)).unwrap();
+    let (open, granted, waits, other) = (begin(3), begin(3), begin(3), begin(4));
+    assert_eq!(
+        [open.kind, granted.kind, waits.kind, other.kind],
+        [kind::GO, kind::WAIT, kind::WAIT, kind::WAIT]
+    );
+    mesh.complete(stateless.attempt);
+    raw::with_local(|local| raw::pick(local, mesh.0, target, 1, None, 0, &mut stateless)).unwrap();
+    let signals = raw::abandon_all(&mut raw::Local::default(), mesh.0, 3).unwrap();
+    assert_eq!(signals & raw::bits::WAKE, raw::bits::WAKE);
+    assert_eq!(mesh.ready(), [other.request]);
+    mesh.complete(mesh.choose(other.request).attempt);
+    mesh.complete(stateless.attempt);
+    assert_eq!(raw::engine_info(mesh.0).unwrap().live_requests, 0);
+    for gauge in ["upstream_rq_active", "upstream_rq_pending_active"] {
+        assert_eq!(mesh.stat(&format!("cluster.b.{gauge}")), 0, "{gauge}");
+    }
+    assert_eq!(
+        raw::with_local(|local| raw::complete_status(local, open.attempt, 200, 0)).code,
+        Misuse::Ended as i8
+    );
+}

@@ -253,7 +253,7 @@ pub fn maintain(engine: u64, now: u64) -> Result<u16, Error> {
 }
 
 /// Ends every live request whose user data has this number in its upper half: its caller, a thread of the embedder's,
-/// is gone and can report nothing any more. Returns bits.
+/// is gone and can report nothing any more. Stateless attempts have no user data. Returns bits.
 pub fn abandon_all(local: &mut Local, engine: u64, owner: u32) -> Result<u16, Error> {
     cold(|| {
         let found = registry::find(engine)?;
