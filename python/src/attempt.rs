@@ -129,6 +129,17 @@ impl Attempt {
         Verdict::object(py, verdict)
     }
 
+    /// A whole report of a status alone, for a caller that pyo3 does not know to be attached.
+    #[inline]
+    pub(crate) fn complete_status(&self, py: Python<'_>, status: u16) -> PyResult<Py<Verdict>> {
+        let id = self.decision.attempt;
+        let verdict = raw::with_local(|local| raw::complete_status(local, id, status.into(), NOW));
+        if verdict.code == 0 && verdict.bits == 0 && matches!(self.origin, Origin::Stateless(_)) {
+            return self.settle(py, verdict, ENDED, false);
+        }
+        Python::attach(|py| self.settle(py, verdict, ENDED, false))
+    }
+
     #[cold]
     fn refuse(&self, py: Python<'_>, code: i8) -> PyErr {
         use raw::Misuse as M;
@@ -324,8 +335,8 @@ impl Attempt {
         Ok(format!("{scheme}://{authority}{slash}{path}"))
     }
 
-    /// The whole report: answer and end at once.
-    #[pyo3(signature = (status=None, headers=None, *, grpc_status=None, latency=None))]
+    /// The whole report: answer and end at once. What users call is in `fast`.
+    #[pyo3(name = "_complete", signature = (status=None, headers=None, *, grpc_status=None, latency=None))]
     fn complete(
         &self,
         py: Python<'_>,

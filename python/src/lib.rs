@@ -7,6 +7,7 @@ mod args;
 mod attempt;
 mod engine;
 mod error;
+mod fast;
 mod fork;
 mod head;
 mod headers;
@@ -43,6 +44,7 @@ mod _nexthop {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         fork::install();
+        fast::install(module.py())?;
         module.add("UNAVAILABLE", LocalReply::unavailable())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let failures: Vec<&str> = raw::failure::NAMES[1..].to_vec();

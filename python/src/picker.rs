@@ -4,7 +4,7 @@ use crate::args;
 use crate::engine::Engine;
 use crate::error::{self, misuse};
 use crate::head;
-use nexthop::raw::{self, Decision, NOW, kind};
+use nexthop::raw::{self, Decision, NOW, bits, kind};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -37,54 +37,80 @@ impl Picker {
     }
 }
 
+impl Picker {
+    /// A choice, also for a caller that pyo3 does not know to be attached.
+    #[inline]
+    pub(crate) fn choose(&self, py: Python<'_>, attempt: u32, key: Option<&[u8]>) -> PyResult<i32> {
+        if self.attempt.load(Relaxed) != 0 {
+            return Err(Self::busy(py));
+        }
+        let mut decision = Decision::default();
+        let found =
+            raw::with_local(|local| raw::pick(local, self.id, self.target, attempt, key, NOW, &mut decision));
+        if found.is_ok() && decision.kind == kind::GO {
+            self.attempt.store(decision.attempt, Relaxed);
+            self.heed(decision.bits);
+            return Ok(decision.host as i32);
+        }
+        Python::attach(|py| self.none(py, found, &decision))
+    }
+
+    /// There is no host, or not yet.
+    #[cold]
+    fn none(&self, py: Python<'_>, found: Result<(), raw::Misuse>, decision: &Decision) -> PyResult<i32> {
+        found.map_err(|error| misuse(py, error))?;
+        self.heed(decision.bits);
+        if decision.kind == kind::WAIT {
+            // Nothing here can wait: the place in the queue is given back.
+            raw::with_local(|local| raw::finish(local, decision.request, raw::finish::CLIENT_GONE, NOW));
+            return Ok(-100 - i32::from(decision.refusal));
+        }
+        Ok(-1 - i32::from(decision.refusal))
+    }
+
+    /// The report of the open attempt.
+    #[inline]
+    pub(crate) fn report(&self, py: Python<'_>, status: u16) -> PyResult<u8> {
+        let attempt = self.attempt.load(Relaxed);
+        if attempt == 0 {
+            return Err(Self::idle(py));
+        }
+        self.attempt.store(0, Relaxed);
+        let verdict = raw::with_local(|local| raw::complete_status(local, attempt, status.into(), NOW));
+        self.heed(verdict.bits.into());
+        if verdict.code != 0 {
+            return Err(self.refuse(py, attempt, verdict.code));
+        }
+        Ok(verdict.action)
+    }
+
+    #[inline]
+    fn heed(&self, found: u16) {
+        if found & (bits::WAKE | bits::WANT_CHANGED) != 0 {
+            Python::attach(|py| self.engine.get().heed(py, found));
+        }
+    }
+}
+
+/// What users call is in `fast`; these take every shape.
 #[pymethods]
 impl Picker {
-    /// The host's slot; -1 minus the refusal's number; -100 minus the wait reason's number.
-    #[pyo3(signature = (attempt=None, key=None, /), text_signature = "($self, attempt=1, key=None, /)")]
-    fn pick(
+    #[pyo3(name = "_pick", signature = (attempt=None, key=None, /))]
+    fn pick_any(
         &self,
         py: Python<'_>,
         attempt: Option<&Bound<'_, PyAny>>,
         key: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<i32> {
-        if self.attempt.load(Relaxed) != 0 {
-            return Err(Self::busy(py));
-        }
-        let attempt = head::attempt_number(attempt)?;
-        let mut decision = Decision::default();
-        let key = key.map(|key| key.as_bytes());
-        raw::with_local(|local| raw::pick(local, self.id, self.target, attempt, key, NOW, &mut decision))
-            .map_err(|error| misuse(py, error))?;
-        self.engine.get().heed(py, decision.bits);
-        Ok(match decision.kind {
-            kind::GO => {
-                self.attempt.store(decision.attempt, Relaxed);
-                decision.host as i32
-            }
-            kind::WAIT => {
-                // Nothing here can wait: the place in the queue is given back.
-                raw::with_local(|local| raw::finish(local, decision.request, raw::finish::CLIENT_GONE, NOW));
-                -100 - i32::from(decision.refusal)
-            }
-            _ => -1 - i32::from(decision.refusal),
-        })
+        self.choose(py, head::attempt_number(attempt)?, key.map(|key| key.as_bytes()))
     }
 
-    /// Reports the open attempt; the verdict's action: 1 forward, 2 retry, 3 discard.
-    #[pyo3(signature = (status=None, /), text_signature = "($self, status=0, /)")]
-    fn complete(&self, py: Python<'_>, status: Option<&Bound<'_, PyAny>>) -> PyResult<u8> {
-        let attempt = self.attempt.load(Relaxed);
-        if attempt == 0 {
+    #[pyo3(name = "_complete", signature = (status=None, /))]
+    fn complete_any(&self, py: Python<'_>, status: Option<&Bound<'_, PyAny>>) -> PyResult<u8> {
+        if self.attempt.load(Relaxed) == 0 {
             return Err(Self::idle(py));
         }
-        let status = status.map_or(Ok(0), args::status)?;
-        self.attempt.store(0, Relaxed);
-        let verdict = raw::with_local(|local| raw::complete_status(local, attempt, status.into(), NOW));
-        self.engine.get().heed(py, verdict.bits.into());
-        if verdict.code != 0 {
-            return Err(self.refuse(py, attempt, verdict.code));
-        }
-        Ok(verdict.action)
+        self.report(py, status.map_or(Ok(0), args::status)?)
     }
 }
 

@@ -287,6 +287,16 @@ impl Core {
         self.enter(worker, now).report(attempt, outcome, kind)
     }
 
+    /// A whole answer that is nothing but a status, for callers whose clock costs more than this call. `None` when
+    /// it takes the time to judge it: nothing happened, use [`Core::report`].
+    #[inline]
+    pub fn report_plain(&self, worker: &mut Worker, attempt: u64, status: u16) -> Option<Packed> {
+        if worker.version != self.version.load(Acquire) {
+            return None;
+        }
+        self.walk(worker, Time(0)).report_plain(attempt, status)
+    }
+
     /// The stream of an answered attempt is over.
     pub fn end(&self, worker: &mut Worker, attempt: u64, outcome: &Outcome<'_>, now: Time) -> Packed {
         self.enter(worker, now).end(attempt, outcome)

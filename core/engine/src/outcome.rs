@@ -459,6 +459,14 @@ pub struct Outcome<'a> {
     pub bytes: u64,
 }
 
+impl Outcome<'_> {
+    /// Whether it is an answer without headers or a gRPC status.
+    #[inline]
+    pub(crate) fn is_bare(&self) -> bool {
+        self.failure == failure::NONE && self.grpc_status == -1 && self.headers.is_empty()
+    }
+}
+
 impl Default for Outcome<'_> {
     fn default() -> Self {
         Self {

@@ -9,7 +9,7 @@ use crate::head::{self, OwnedHead};
 use crate::picker::Picker;
 use crate::request::{Request, Step};
 use crate::values::Done;
-use nexthop::raw::{self, Decision, Document, HostChange, NOW, Options, host_op, kind};
+use nexthop::raw::{self, Decision, Document, HostChange, NOW, Options, bits, host_op, kind};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use std::sync::Arc;
@@ -33,22 +33,47 @@ impl Engine {
         Ok(epoch)
     }
 
-    #[inline]
+    /// A stateless choice without a head.
     fn picked<'py>(
         slf: &Bound<'py, Self>,
         target: u32,
         number: u32,
         wait: Option<u64>,
     ) -> PyResult<Py<Attempt>> {
-        let engine = slf.get();
+        let id = slf.get().id;
         let mut decision = Decision::default();
-        raw::with_local(|local| raw::pick(local, engine.id, target, number, None, NOW, &mut decision))
-            .map_err(|error| misuse(slf.py(), error))?;
-        if decision.kind == kind::GO {
-            engine.heed(slf.py(), decision.bits);
+        let found = raw::with_local(|local| raw::pick(local, id, target, number, None, NOW, &mut decision));
+        Self::after_pick(slf, target, found, &decision, wait)
+    }
+
+    /// The same, once, for a caller that pyo3 does not know to be attached.
+    #[inline]
+    pub(crate) fn choose_one(slf: &Bound<'_, Self>, target: u32) -> PyResult<Py<Attempt>> {
+        let id = slf.get().id;
+        let mut decision = Decision::default();
+        let found = raw::with_local(|local| raw::pick(local, id, target, 1, None, NOW, &mut decision));
+        if found.is_ok()
+            && decision.kind == kind::GO
+            && decision.bits & (bits::WAKE | bits::WANT_CHANGED) == 0
+        {
             return Attempt::object(slf, &decision, Origin::Stateless(None));
         }
-        Self::not_yet(slf, &decision, Arc::new(OwnedHead::new(target)), wait)
+        Python::attach(|_| Self::after_pick(slf, target, found, &decision, None))
+    }
+
+    fn after_pick(
+        slf: &Bound<'_, Self>,
+        target: u32,
+        found: Result<(), raw::Misuse>,
+        decision: &Decision,
+        wait: Option<u64>,
+    ) -> PyResult<Py<Attempt>> {
+        found.map_err(|error| misuse(slf.py(), error))?;
+        if decision.kind == kind::GO {
+            slf.get().heed(slf.py(), decision.bits);
+            return Attempt::object(slf, decision, Origin::Stateless(None));
+        }
+        Self::not_yet(slf, decision, Arc::new(OwnedHead::new(target)), wait)
     }
 
     /// A stateless choice with keywords.
@@ -290,9 +315,7 @@ impl Engine {
     }
 
     /// A stateless attempt: its number is yours, and it waits only where the cluster says that it queues.
-    // Keywords come as a dict: without any, which is the common case, that costs least.
-    #[pyo3(signature = (cluster, **given),
-           text_signature = "($self, cluster, *, attempt=1, tried=(), wait=None, **head)")]
+    #[pyo3(name = "_choose_host", signature = (cluster, **given))]
     fn choose_host<'py>(
         slf: &Bound<'py, Self>,
         cluster: &Bound<'py, PyString>,

@@ -50,12 +50,18 @@ impl Engine {
         }
     }
 
+    /// The number of the name asked for last, when it is this very text.
+    #[inline]
+    pub(crate) fn last_target(&self, name: &Bound<'_, PyAny>) -> Option<u32> {
+        let word = self.last.load(Relaxed);
+        (word >> NUMBER_BITS == name.as_ptr() as u64).then_some((word & NUMBER_MASK) as u32)
+    }
+
     /// The number of a cluster or route; `UNKNOWN` when no document names it.
     pub(crate) fn target(&self, name: &Bound<'_, PyString>) -> PyResult<u32> {
         let py = name.py();
-        let word = self.last.load(Relaxed);
-        if word >> NUMBER_BITS == name.as_ptr() as u64 {
-            return Ok((word & NUMBER_MASK) as u32);
+        if let Some(number) = self.last_target(name) {
+            return Ok(number);
         }
         if let Some(number) = self.targets.bind(py).get_item(name)? {
             return number.extract();

@@ -1,6 +1,7 @@
 //! What became of an attempt, and what now (`spec/retry-and-timeouts.md` sections 6 to 8, 14, 17).
 
 use super::Walk;
+use super::cell::Guard;
 use super::state::{Attempt, End, Phase, State};
 use crate::breaker::{Members, ledger};
 use crate::clock::{MILLI, Time};
@@ -64,36 +65,48 @@ impl<'a> Walk<'a> {
             return Err(Misuse::Ended);
         }
         let request = request_of(attempt);
-        if kind == Report::Whole && is_plain_success(st, id, outcome) {
-            let verdict = self.succeed(slot, request, st, outcome);
-            // Nothing more can be asked about such a request, and its slot's next owner needs no lock.
-            if st.stateless && !st.marks {
-                state.park();
-            }
+        if kind == Report::Whole && outcome.is_bare() && is_plain_success(st, id, outcome.status) {
+            let closed = outcome.bits & outcome_bits::CLOSED != 0;
+            let verdict = self.succeed(slot, request, st, outcome.status, closed);
+            leave(state);
             return Ok(verdict);
         }
         self.report_locked(slot, st, attempt, outcome, kind)
     }
 
+    /// A whole answer that is nothing but a status. `None`: not plain, nothing happened, report it with the time.
+    #[inline]
+    pub(crate) fn report_plain(&mut self, attempt: u64, status: u16) -> Option<Packed> {
+        let id = Id::unpack(attempt);
+        let slot = Walk::find(self.core, id).ok()?;
+        let mut state = slot.state.lock()?;
+        let st = &mut *state;
+        if slot.generation() != id.generation || !is_plain_success(st, id, status) {
+            return None;
+        }
+        let verdict = self.succeed(slot, request_of(attempt), st, status, false);
+        leave(state);
+        Some(verdict)
+    }
+
     /// A plain success of the only attempt: nothing to match, nothing to decide.
     #[inline]
-    fn succeed(&mut self, slot: &Slot, request: u64, st: &mut State, outcome: &Outcome<'_>) -> Packed {
+    fn succeed(&mut self, slot: &Slot, request: u64, st: &mut State, status: u16, closed: bool) -> Packed {
         self.now = st.at(self.now);
         let Some(attempt) = st.attempts.pop() else { return Misuse::Ended.into() };
         let host = self.core.hosts.host(attempt.slot);
         if host.facts().has_failed() {
-            self.tell_outlier(&attempt, outcome.status);
+            self.tell_outlier(&attempt, status);
         }
         self.free_retry(st);
         let counters = &self.clusters[st.cluster as usize].counters;
         if st.retries && st.is_retry {
             counters.count(Counter::RqRetrySuccess);
         }
-        counters.count_status(outcome.status, false);
-        let closed = outcome.bits & outcome_bits::CLOSED != 0;
+        counters.count_status(status, false);
         self.give_up(slot, request, st.routing, &attempt, host, closed, true);
         self.done(request, slot, st);
-        self.verdict(st, action::FORWARD, reason::SUCCESS, outcome.status, 0)
+        self.verdict(st, action::FORWARD, reason::SUCCESS, status, 0)
     }
 
     /// Every other report.
@@ -432,17 +445,21 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether it is the attempt's whole answer, below 400, and no policy has a say in it.
+/// Whether a bare answer of this status comes from the only attempt, and no policy has a say in it.
 #[inline]
-fn is_plain_success(st: &State, id: Id, outcome: &Outcome<'_>) -> bool {
+fn is_plain_success(st: &State, id: Id, status: u16) -> bool {
     let plain = st.plain_success & !st.interim & !st.abandoned & !st.has_rare;
     let only = matches!(&st.attempts[..], [one] if one.mark == id.attempt && !one.answered);
-    (200..400).contains(&outcome.status)
-        && outcome.failure == failure::NONE
-        && outcome.grpc_status == -1
-        && outcome.headers.is_empty()
-        && plain
-        && only
+    (200..400).contains(&status) && plain && only
+}
+
+/// Ends the hold of a request that succeeded. Of a stateless one nothing more can be asked, so its slot's next
+/// owner shall need no lock.
+#[inline]
+fn leave(state: Guard<'_, State>) {
+    if state.stateless && !state.marks {
+        state.park();
+    }
 }
 
 fn check(id: Id, outcome: &Outcome<'_>) -> Result<(), Misuse> {

@@ -1,5 +1,6 @@
 //! The calls of every attempt: one look-up of the thread's seat, one of the request, no allocation.
 
+use super::NOW;
 use super::local::{Local, Seat};
 use super::registry::{Engine, index_of};
 use nexthop_engine::Time;
@@ -147,7 +148,34 @@ pub fn complete(local: &mut Local, attempt: u64, outcome: &Outcome<'_>, now: u64
 #[inline]
 pub fn complete_status(local: &mut Local, attempt: u64, status: u32, now: u64) -> Verdict {
     let Ok(status) = u16::try_from(status) else { return Misuse::Invalid.into() };
+    if now == NOW
+        && let Some(verdict) = complete_plain(local, attempt, status)
+    {
+        return verdict;
+    }
     complete(local, attempt, &Outcome::status(status), now)
+}
+
+/// A plain success needs no clock: maintenance waits for the next call that reads it. A clock moved by hand costs
+/// nothing to read, and there every call counts.
+#[inline]
+fn complete_plain(local: &mut Local, attempt: u64, status: u16) -> Option<Verdict> {
+    let seat = local.seat(engine_of(attempt)).ok()?;
+    if seat.engine.clock.is_manual() {
+        return None;
+    }
+    let plain = AssertUnwindSafe(|| seat.run(|core, worker| core.report_plain(worker, attempt, status)));
+    match catch_unwind(plain) {
+        Ok(packed) => {
+            let packed = packed?;
+            after(&seat.engine, packed.bits());
+            Some(packed.into())
+        }
+        Err(_) => {
+            contain(seat, attempt, seat.engine.at(NOW));
+            Some(Misuse::Panic.into())
+        }
+    }
 }
 
 /// [`complete`], and when a retry is due at once, the next choice in the same call (`next.kind` is 0 otherwise).
