@@ -60,8 +60,10 @@ impl Bound {
     #[inline]
     pub(crate) fn word(&self, index: usize) -> u32 {
         debug_assert!(index < WORDS);
+        // Volatile keeps two words from being read as one: JavaScript has just written them apart, and a load that
+        // spans two stores waits for both to leave the core.
         // SAFETY: `bind` has checked that there are `WORDS` words; the pin in `keep` holds their memory.
-        unsafe { self.words.add(index).read() }
+        unsafe { self.words.add(index).read_volatile() }
     }
 
     /// Two argument words as a 64-bit number.

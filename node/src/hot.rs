@@ -71,16 +71,32 @@ fn misuse(code: i8) -> Misuse {
     all.into_iter().find(|misuse| *misuse as i8 == code).unwrap_or(Misuse::Panic)
 }
 
-coded! {
-    /// Words: target, attempt number, length of the key in the text array or 0xffff_ffff.
-    pick, |bound| {
-        let key = match bound.word(2) {
-            u32::MAX => None,
-            length => Some(bound.text(0, length as usize).ok_or(Misuse::Limit)?),
-        };
-        raw::pick(bound.local(), bound.engine, bound.word(0), bound.word(1), key, NOW, bound.decision())?;
-        Ok(0)
+/// Words: target, attempt number, length of the key in the text array or 0xffff_ffff. Like [`complete_status`]
+/// without a guard of its own: `raw` contains the engine's panics, and what is left here only moves words.
+unsafe extern "C" fn pick(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+    // SAFETY: made by `bind` only.
+    let bound = unsafe { Bound::of(env, info) };
+    let key = match bound.word(2) {
+        u32::MAX => Ok(None),
+        length => bound.text(0, length as usize).map(Some).ok_or(Misuse::Limit),
+    };
+    let (target, number) = (bound.word(0), bound.word(1));
+    let result = key
+        .and_then(|key| raw::pick(bound.local(), bound.engine, target, number, key, NOW, bound.decision()));
+    bound.code(result.map_or_else(told, |()| 0));
+    null_mut()
+}
+
+/// Words: attempt (2), status.
+unsafe extern "C" fn complete_status(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+    // SAFETY: made by `bind` only.
+    let bound = unsafe { Bound::of(env, info) };
+    let verdict = raw::complete_status(bound.local(), bound.id(), bound.word(2), NOW);
+    if verdict.code != 0 {
+        told(misuse(verdict.code));
     }
+    bound.answer(verdict);
+    null_mut()
 }
 
 coded! {
@@ -160,11 +176,6 @@ coded! {
         raw::choose(bound.local(), bound.id(), NOW, bound.decision())?;
         Ok(0)
     }
-}
-
-judged! {
-    /// Words: attempt (2), status.
-    complete_status, |bound| raw::complete_status(bound.local(), bound.id(), bound.word(2), NOW)
 }
 
 judged! {
