@@ -527,7 +527,7 @@ impl Core {
                 ledger.reset();
             }
             for member in &cluster.members {
-                self.hosts.load(member.entry.slot).reset();
+                self.hosts.load(member.entry.slot).forget_uses();
             }
             if let Some(mut counters) = cluster.shared.counters.try_lock() {
                 Counters::keep_base(&mut counters);

@@ -92,10 +92,17 @@ impl HostLoad {
         (pool::active(self.pools[0].load(Relaxed)) + pool::active(self.pools[1].load(Relaxed))) as u32
     }
 
-    /// Nothing is in use any more (after a fork).
+    /// Nothing is in use, nothing was served.
     pub(crate) fn reset(&self) {
         for pool in &self.pools {
             pool.store(0, Relaxed);
+        }
+    }
+
+    /// Nothing is in use any more (after a fork); what was served stays counted.
+    pub(crate) fn forget_uses(&self) {
+        for pool in &self.pools {
+            pool.store(pool::served_alone(pool.load(Relaxed)), Relaxed);
         }
     }
 
@@ -133,6 +140,18 @@ impl HostFacts {
     }
 }
 
+/// What passive health checking counts of a host and good answers do not touch. All but the first only grow
+/// (and wrap).
+#[derive(Default)]
+pub(crate) struct HostPassive {
+    pub(crate) consecutive_local: AtomicU32,
+    /// Successes that `rq_success` does not count, less those that it counts wrongly.
+    pub(crate) external_good: AtomicU32,
+    pub(crate) external_bad: AtomicU32,
+    pub(crate) local_good: AtomicU32,
+    pub(crate) local_bad: AtomicU32,
+}
+
 /// What faces show of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostInfo {
@@ -166,12 +185,18 @@ pub struct HostInfo {
 struct Columns {
     loads: Box<[HostLoad]>,
     facts: Box<[HostFacts]>,
+    passive: Box<[HostPassive]>,
     infos: Box<[RwLock<Option<Arc<HostInfo>>>]>,
 }
 
 impl Chunk for Columns {
     fn of(slots: usize) -> Self {
-        Self { loads: Chunk::of(slots), facts: Chunk::of(slots), infos: Chunk::of(slots) }
+        Self {
+            loads: Chunk::of(slots),
+            facts: Chunk::of(slots),
+            passive: Chunk::of(slots),
+            infos: Chunk::of(slots),
+        }
     }
 }
 
@@ -193,6 +218,10 @@ impl<'a> Host<'a> {
     #[inline]
     pub fn facts(self) -> &'a HostFacts {
         &self.chunk.facts[self.at]
+    }
+
+    fn passive(self) -> &'a HostPassive {
+        &self.chunk.passive[self.at]
     }
 
     fn info(self) -> &'a RwLock<Option<Arc<HostInfo>>> {
@@ -245,6 +274,11 @@ impl HostArena {
         self.host(slot).facts()
     }
 
+    /// What outlier detection counts of a slot that some snapshot lists.
+    pub(crate) fn passive(&self, slot: u32) -> &HostPassive {
+        self.host(slot).passive()
+    }
+
     /// Weight of a host, 1..=2^32-1.
     #[inline]
     pub fn weight(&self, slot: u32) -> u32 {
@@ -290,6 +324,12 @@ impl HostArena {
         facts.birth.store(birth, Relaxed);
         facts.consecutive_5xx.store(0, Relaxed);
         facts.consecutive_gateway.store(0, Relaxed);
+        let passive = host.passive();
+        passive.consecutive_local.store(0, Relaxed);
+        passive.external_good.store(0, Relaxed);
+        passive.external_bad.store(0, Relaxed);
+        passive.local_good.store(0, Relaxed);
+        passive.local_bad.store(0, Relaxed);
         facts.rq_success.store(0, Relaxed);
         facts.rq_error.store(0, Relaxed);
         facts.rq_timeout.store(0, Relaxed);

@@ -5,6 +5,7 @@ use crate::engine::Core;
 use crate::hosts::{Health, HostInfo, flag};
 use crate::ids::{GENERATIONS, Id};
 use crate::outcome::{LocalReply, Misuse, NEVER, bits, flags, refusal, resource};
+use crate::outlier::Side;
 use crate::policies::{Leads, Policies};
 use crate::request::{End, Phase, State};
 use crate::retry;
@@ -52,6 +53,8 @@ pub struct HostState {
     pub rq_error: u32,
     /// Time-outs.
     pub rq_timeout: u32,
+    /// Success rates of the last interval in percent, -1 when there is none: of answers, and of this side.
+    pub success_rate: [f64; 2],
 }
 
 impl Core {
@@ -312,10 +315,11 @@ impl Core {
     /// The hosts of a cluster (of all clusters when `cluster` is empty), in their order.
     pub fn host_states(&self, cluster: &str) -> Vec<HostState> {
         let snapshot = self.current.lock().clone();
-        let views = snapshot.clusters.iter().filter(|e| cluster.is_empty() || *e.shared.name == *cluster);
-        let members = views.filter_map(|entry| entry.view.as_ref()).flat_map(|view| &view.members);
+        let entries = snapshot.clusters.iter().filter(|e| cluster.is_empty() || *e.shared.name == *cluster);
+        let members = entries.filter_map(|entry| Some((&entry.shared.detector, entry.view.as_ref()?)));
         members
-            .filter_map(|member| {
+            .flat_map(|(detector, view)| view.members.iter().map(move |member| (detector, member)))
+            .filter_map(|(detector, member)| {
                 let (_, info) = self.hosts.info(member.slot)?;
                 let facts = self.hosts.facts(member.slot);
                 Some(HostState {
@@ -326,6 +330,8 @@ impl Core {
                     rq_success: self.hosts.rq_success(member.slot),
                     rq_error: facts.rq_error.load(Relaxed),
                     rq_timeout: facts.rq_timeout.load(Relaxed),
+                    success_rate: [Side::External, Side::Local]
+                        .map(|side| detector.success_rate(member.slot, side).unwrap_or(-1.0)),
                 })
             })
             .collect()

@@ -1,6 +1,7 @@
 //! The immutable view that one decision is made on.
 
 use crate::cluster::{ClusterShared, ClusterView};
+use crate::outlier::Rules;
 use crate::policies::Policies;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub(crate) struct Entry {
     pub(crate) shared: Arc<ClusterShared>,
     /// `None` = no such cluster now.
     pub(crate) view: Option<Arc<ClusterView>>,
+    /// Outlier detection as it acts now; `None` = none.
+    pub(crate) outlier: Option<Arc<Rules>>,
 }
 
 /// Runtime values that decisions read.
@@ -50,7 +53,8 @@ impl Runtime {
         let mut runtime = Self::default();
         for (key, value) in values {
             let number = match value {
-                Value::Number(number) if *number >= 0.0 => Some(*number as u64),
+                // A fraction is no integer to Envoy: the default stays.
+                Value::Number(number) if *number >= 0.0 && number.fract() == 0.0 => Some(*number as u64),
                 Value::String(text) => text.parse().ok(),
                 _ => None,
             };

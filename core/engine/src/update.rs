@@ -7,6 +7,7 @@ use crate::clock::{Time, nanos};
 use crate::cluster::{ClusterShared, ClusterView};
 use crate::engine::Core;
 use crate::hosts::{HostEntry, HostInfo, flag};
+use crate::outlier::{Overrides, Rules};
 use crate::policies::{Names, Policies};
 use crate::request::Waiters;
 use crate::sets::{HostSet, Member};
@@ -26,6 +27,7 @@ pub(crate) struct Master {
     pub(crate) clusters: Vec<MasterCluster>,
     pub(crate) policies: Option<Arc<Policies>>,
     pub(crate) runtime: Runtime,
+    outlier_runtime: Overrides,
     pub(crate) epoch: u64,
     /// Gives versions to host sets and cluster views.
     versions: u64,
@@ -38,6 +40,7 @@ pub(crate) struct MasterCluster {
     pub(crate) spec: Option<Arc<ClusterSpec>>,
     pub(crate) members: Vec<HostMember>,
     pub(crate) view: Option<Arc<ClusterView>>,
+    outlier: Option<Arc<Rules>>,
     /// Locality weights of the present assignment: priority, locality, weight.
     weights: Vec<(u32, Locality, u32)>,
     factor: u32,
@@ -98,15 +101,24 @@ impl Core {
             let mut wants = self.wants.lock();
             Policies::compile(specs, generation, &mut names, &mut wants)?
         };
+        let overrides = Overrides::read(&specs.runtime);
+        let mut outlier = Vec::with_capacity(specs.clusters.len());
+        for spec in &specs.clusters {
+            let rules = spec.outlier.as_ref().map(|outlier| Rules::new(outlier, &overrides)).transpose()?;
+            outlier.push(rules.map(Arc::new));
+        }
         // Nothing can fail from here on.
         master.names = names;
         for name in ordered(&master.names.clusters).into_iter().skip(master.clusters.len()) {
             master.clusters.push(MasterCluster::new(&name));
         }
         master.runtime = Runtime::read(&specs.runtime);
+        master.outlier_runtime = overrides;
         let mut given = vec![None; master.clusters.len()];
-        for spec in &specs.clusters {
-            given[master.names.clusters[spec.name.as_str()] as usize] = Some(spec);
+        for (spec, outlier) in specs.clusters.iter().zip(outlier) {
+            let index = master.names.clusters[spec.name.as_str()] as usize;
+            given[index] = Some(spec);
+            master.clusters[index].outlier = outlier;
         }
         // Composites name clusters that may not exist: their names get numbers too.
         for spec in &specs.clusters {
@@ -148,6 +160,16 @@ impl Core {
         let runtime = Runtime::read(values);
         let threshold = runtime.healthy_panic_threshold != master.runtime.healthy_panic_threshold;
         master.runtime = runtime;
+        let overrides = Overrides::read(values);
+        if overrides != master.outlier_runtime {
+            for cluster in &mut master.clusters {
+                let spec = cluster.spec.as_ref().and_then(|spec| spec.outlier.as_ref());
+                if let (Some(rules), Some(spec)) = (&mut cluster.outlier, spec) {
+                    *rules = Arc::new(rules.again(spec, &overrides));
+                }
+            }
+            master.outlier_runtime = overrides;
+        }
         if threshold {
             for index in 0..master.clusters.len() {
                 self.rebuild(&mut master, index, &[]);
@@ -231,13 +253,19 @@ impl Core {
         let facts = before
             .as_ref()
             .is_some_and(|old| old.connect_timeout != spec.connect_timeout || old.secure != spec.secure);
-        if before.as_ref().is_some_and(|old| old.outlier.is_some()) && spec.outlier.is_none() {
+        let detected = before.as_ref().is_some_and(|old| old.outlier.is_some());
+        if detected && spec.outlier.is_none() {
             master.clusters[index].shared.detector.clear(&self.hosts);
         }
         master.clusters[index].spec = Some(Arc::new(spec.clone()));
         // An update that leaves a cluster's endpoints as they were leaves its hosts alone.
         if !same_endpoints {
             self.diff(master, index, &spec.endpoints);
+        }
+        if !detected && spec.outlier.is_some() {
+            let cluster = &master.clusters[index];
+            let slots = cluster.members.iter().map(|member| member.entry.slot);
+            cluster.shared.detector.start(&self.hosts, slots);
         }
         if facts {
             self.refresh_infos(master, index);
@@ -291,7 +319,9 @@ impl Core {
             self.remove_host(&master.clusters[index], member.entry.slot);
         }
         let cluster = &mut master.clusters[index];
+        cluster.shared.detector.clear(&self.hosts);
         cluster.view = None;
+        cluster.outlier = None;
         cluster.weights.clear();
         cluster.windows.clear();
     }
@@ -433,8 +463,8 @@ impl Core {
     }
 
     fn remove_host(&self, cluster: &MasterCluster, slot: u32) {
-        let before = self.hosts.facts(slot).flags.fetch_or(flag::REMOVED, AcqRel);
-        cluster.shared.detector.remove(slot, before & flag::FAILED_OUTLIER_CHECK != 0);
+        self.hosts.facts(slot).flags.fetch_or(flag::REMOVED, AcqRel);
+        cluster.shared.detector.remove(&self.hosts, slot);
         let spec = cluster.view.as_ref().map(|view| Arc::clone(&view.spec));
         let counters = ClusterCounters::default();
         let waiters = Waiters { slab: &self.slab, ready: &self.ready };
@@ -539,7 +569,11 @@ impl Core {
         let clusters = master
             .clusters
             .iter()
-            .map(|cluster| Entry { shared: Arc::clone(&cluster.shared), view: cluster.view.clone() })
+            .map(|cluster| Entry {
+                shared: Arc::clone(&cluster.shared),
+                view: cluster.view.clone(),
+                outlier: cluster.outlier.clone(),
+            })
             .collect();
         let snapshot = Arc::new(Snapshot { clusters, policies, runtime: master.runtime });
         let mut current = self.current.lock();
@@ -630,6 +664,7 @@ impl MasterCluster {
             spec: None,
             members: Vec::new(),
             view: None,
+            outlier: None,
             weights: Vec::new(),
             factor: 140,
             weighted_health: false,

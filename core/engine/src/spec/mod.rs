@@ -15,7 +15,7 @@ pub use cluster::{
     Breakers, ClusterKind, ClusterSpec, ConnectionStyle, Protocol, RetryBudget, RoutingPriority, Thresholds,
 };
 pub use endpoint::{EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints};
-pub use outlier::OutlierSpec;
+pub use outlier::{ErrorMatch, OutlierSpec};
 pub use policy::{
     ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LocalityBalancing, PolicySpec, RegexRewrite,
     SelectionMethod,
