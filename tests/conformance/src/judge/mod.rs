@@ -4,6 +4,7 @@ pub mod compact;
 mod counters;
 pub mod figures;
 pub mod live;
+pub mod outlier;
 
 use crate::trace::Trace;
 

@@ -208,6 +208,65 @@ fn runtime() {
     assert_eq!(bench.ejected().len() as u64, clamped["expect"]["ejected"].as_u64().unwrap());
 }
 
+/// The rows that no HTTP request of ours brings about; all others are replayed through requests.
+#[test]
+fn outcomes_without_a_request() {
+    let all = cases(include_str!("../../../../../tests/vectors/outlier/outcome_mapping.json"), 28);
+    let mut seen = 0;
+    for case in &all {
+        let results: &[(Told, Option<u16>)] = match case["id"].as_str().unwrap() {
+            "tcp-connect-ok" => &[(Told::LocalConnectSuccessFinal, None)],
+            "tcp-connect-refused" => &[(Told::LocalConnectFailed, None)],
+            "timeout-with-alternate-204" => {
+                &[(Told::LocalConnectSuccess, None), (Told::LocalTimeout, Some(204))]
+            }
+            _ => continue,
+        };
+        seen += 1;
+        for (mode, split) in [("split_false", false), ("split_true", true)] {
+            let expect = &case["expect"][mode];
+            let spec = OutlierSpec {
+                split_external_local_origin_errors: split,
+                success_rate_minimum_hosts: 0,
+                success_rate_request_volume: 0,
+                ..OutlierSpec::default()
+            };
+            let mut bench = Bench::new(&["a"], &spec);
+            let slot = bench.slot("a");
+            let facts = bench.hosts.facts(slot);
+            let counters = [
+                ("consecutive_5xx", &facts.consecutive_5xx),
+                ("consecutive_gateway_failure", &facts.consecutive_gateway),
+                ("consecutive_local_origin_failure", &bench.hosts.passive(slot).consecutive_local),
+            ];
+            for (_, counter) in counters {
+                counter.store(2, Relaxed);
+            }
+            for (told, code) in results {
+                tell(&bench.rules, &bench.hosts, slot, *told, *code, false);
+            }
+            let named = |list: &str, name: &str| expect[list].as_array().unwrap().iter().any(|n| n == name);
+            for (name, counter) in counters {
+                let wanted = if named("resets", name) { 0 } else { 2 } + u32::from(named("increments", name));
+                assert_eq!(counter.load(Relaxed), wanted, "{name}, {mode}, {case}");
+            }
+            bench.sweep(10_000);
+            let sides = [
+                (Side::External, "external_success_rate_samples"),
+                (Side::Local, "local_success_rate_samples"),
+            ];
+            for (side, list) in sides {
+                let rate = expect[list].as_array().map(|samples| {
+                    let good = samples.iter().filter(|sample| *sample == "success").count();
+                    100.0 * good as f64 / samples.len() as f64
+                });
+                assert_eq!(bench.detector.success_rate(slot, side), rate, "{list}, {mode}, {case}");
+            }
+        }
+    }
+    assert_eq!(seen, 3);
+}
+
 #[test]
 fn every_runtime_key_acts() {
     let keys = [
