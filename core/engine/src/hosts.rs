@@ -23,8 +23,12 @@ pub mod flag {
     pub const DEGRADED_ACTIVE_HC: u32 = 0x008;
     /// EDS DEGRADED.
     pub const DEGRADED_EDS_HEALTH: u32 = 0x010;
+    /// Removed by discovery, kept while its active check passes.
+    pub const PENDING_DYNAMIC_REMOVAL: u32 = 0x020;
     /// New, waiting for its first check.
     pub const PENDING_ACTIVE_HC: u32 = 0x040;
+    /// Failed its active check, the last time by not answering.
+    pub const ACTIVE_HC_TIMEOUT: u32 = 0x100;
     /// Immediate-fail signal.
     pub const EXCLUDED_VIA_IMMEDIATE_HC_FAIL: u32 = 0x080;
     /// EDS DRAINING.
@@ -35,6 +39,13 @@ pub mod flag {
     pub const CANARY: u32 = 0x1_0000;
     /// No longer a member of its cluster.
     pub const REMOVED: u32 = 0x2_0000;
+
+    /// What active checks set.
+    pub const ACTIVE: u32 = FAILED_ACTIVE_HC
+        | DEGRADED_ACTIVE_HC
+        | PENDING_ACTIVE_HC
+        | EXCLUDED_VIA_IMMEDIATE_HC_FAIL
+        | ACTIVE_HC_TIMEOUT;
 
     const UNHEALTHY: u32 = FAILED_ACTIVE_HC | FAILED_OUTLIER_CHECK | FAILED_EDS_HEALTH | EDS_STATUS_DRAINING;
     const DEGRADED: u32 = DEGRADED_ACTIVE_HC | DEGRADED_EDS_HEALTH | DEGRADED_OUTLIER_DETECTION;

@@ -244,7 +244,7 @@ impl Core {
     pub fn stats(&self, visit: &mut dyn FnMut(&str, Stat)) {
         let snapshot = self.current.lock().clone();
         let mut name = String::new();
-        for entry in &snapshot.clusters {
+        for (number, entry) in (0..).zip(&snapshot.clusters) {
             let Some(view) = &entry.view else { continue };
             let mut put = |leaf: &str, stat: Stat| {
                 name.clear();
@@ -305,6 +305,31 @@ impl Core {
             put("membership_healthy", Stat::Gauge(count(|set| set.healthy.len())));
             put("membership_degraded", Stat::Gauge(count(|set| set.degraded.len())));
             put("membership_excluded", Stat::Gauge(count(|set| set.excluded as usize)));
+            let (counts, found) = (self.board.counts(number), self.board.found(number));
+            let several = counts.len() > 1;
+            for ((name, counts), (healthy, degraded)) in counts.iter().zip(&found) {
+                let own = if name.is_empty() { String::new() } else { format!("name.{name}.") };
+                for (leaf, count) in [
+                    ("attempt", counts.attempt),
+                    ("success", counts.success),
+                    ("failure", counts.failure),
+                    ("network_failure", counts.network_failure),
+                    ("passive_failure", counts.passive_failure),
+                    ("verify_cluster", counts.verify_cluster),
+                ] {
+                    put(&format!("health_check.{own}{leaf}"), Stat::Counter(count));
+                }
+                put(&format!("health_check.{own}healthy"), Stat::Gauge(*healthy));
+                put(&format!("health_check.{own}degraded"), Stat::Gauge(*degraded));
+            }
+            if several {
+                let with = |bit: u32, wanted: bool| {
+                    let hosts = view.members.iter().filter(|member| self.board.knows(member.slot));
+                    hosts.filter(|member| (self.hosts.flags(member.slot) & bit != 0) == wanted).count() as u64
+                };
+                put("health_check.healthy", Stat::Gauge(with(flag::FAILED_ACTIVE_HC, false)));
+                put("health_check.degraded", Stat::Gauge(with(flag::DEGRADED_ACTIVE_HC, true)));
+            }
             if view.spec.outlier.is_some() {
                 let active = u64::from(entry.shared.detector.ejections_active());
                 put("outlier_detection.ejections_active", Stat::Gauge(active));
@@ -346,14 +371,16 @@ impl HostState {
 
     /// Envoy's admin text: `healthy`, or the flags in a row.
     pub fn health_flags(&self) -> String {
-        const NAMES: [(u32, &str); 9] = [
+        const NAMES: [(u32, &str); 11] = [
             (flag::FAILED_ACTIVE_HC, "/failed_active_hc"),
             (flag::FAILED_OUTLIER_CHECK, "/failed_outlier_check"),
             (flag::FAILED_EDS_HEALTH, "/failed_eds_health"),
             (flag::DEGRADED_ACTIVE_HC, "/degraded_active_hc"),
             (flag::DEGRADED_EDS_HEALTH, "/degraded_eds_health"),
+            (flag::PENDING_DYNAMIC_REMOVAL, "/pending_dynamic_removal"),
             (flag::PENDING_ACTIVE_HC, "/pending_active_hc"),
             (flag::EXCLUDED_VIA_IMMEDIATE_HC_FAIL, "/excluded_via_immediate_hc_fail"),
+            (flag::ACTIVE_HC_TIMEOUT, "/active_hc_timeout"),
             (flag::EDS_STATUS_DRAINING, "/eds_status_draining"),
             (flag::DEGRADED_OUTLIER_DETECTION, "/degraded_outlier_detection"),
         ];

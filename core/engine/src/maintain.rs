@@ -91,6 +91,7 @@ impl Core {
         // Whoever shortens the deadline from here on must win over the one computed below.
         self.due.store(NEVER, Relaxed);
         self.sweep(&mut timers, worker, now);
+        self.expire_checks(worker, now);
         let windows = self.end_windows(now);
         self.refresh(worker, now);
         self.expire_idle(&mut timers, worker, now);
@@ -99,7 +100,7 @@ impl Core {
         }
         let snapshot = self.current.lock().clone();
         self.reclaim_hosts(|cluster| snapshot.clusters.get(cluster).map(|entry| &*entry.shared));
-        self.due_by(timers.next().min(windows));
+        self.due_by(timers.next().min(windows).min(self.board.end_of_time()));
     }
 
     fn sweep(&self, timers: &mut Maintenance, worker: &mut Worker, now: Time) {

@@ -174,7 +174,6 @@ impl Watch<'_> {
 
     /// An active check of the host ended well: an ejection ends, unless the checker itself still counts the host
     /// as failed.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no active checks yet"))]
     pub(crate) fn check_passed(&self, slot: u32, now: Time) -> Effects {
         let mut effects = Effects::default();
         let mut state = self.detector.state.lock();

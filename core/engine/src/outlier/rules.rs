@@ -1,6 +1,7 @@
 //! A cluster's settings as they act: the document's, with runtime values over them, compiled.
 
 use super::errors::Errors;
+use crate::snapshot::integer;
 use crate::spec::{OutlierSpec, SpecError, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,15 +61,10 @@ pub(crate) struct Overrides(Vec<(String, u64)>);
 impl Overrides {
     /// The values of a runtime layer; the last one of a key wins. What is no whole number is not there, as in Envoy.
     pub(crate) fn read(values: &[(String, Value)]) -> Self {
-        let number = |value: &Value| match value {
-            Value::Number(number) if *number >= 0.0 && number.fract() == 0.0 => Some(*number as u64),
-            Value::String(text) => text.parse().ok(),
-            _ => None,
-        };
         let mut last: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         for (key, value) in values {
             if let Some(key) = key.strip_prefix(PREFIX) {
-                last.insert(key, number(value));
+                last.insert(key, integer(value));
             }
         }
         Self(last.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect())

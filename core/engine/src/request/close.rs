@@ -49,7 +49,9 @@ impl Walk<'_> {
         served: bool,
     ) {
         let facts = host.facts();
-        let gone = facts.flags.load(Relaxed) & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK) != 0;
+        let gone = facts.flags.load(Relaxed)
+            & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK | flag::FAILED_ACTIVE_HC)
+            != 0;
         let p = usize::from(routing);
         if !attempt.counted {
             let pool = &host.load().pools[p];
