@@ -7,6 +7,7 @@ mod other;
 mod outlier;
 mod plan;
 mod predicates;
+mod statuses;
 
 pub use live::phases as live_phases;
 
@@ -45,6 +46,7 @@ pub fn job(case: &Case) -> Result<Job, String> {
         ("envoy-live", _) => live::convert(case)?,
         (_, "composite/other_live.json") => other::convert(case)?,
         (_, "outlier/outcome_mapping.json" | "outlier/panic.json") => outlier::convert(case)?,
+        (_, "health/eds_status.json") => statuses::convert(case)?,
         (_, "retry/retry_on_predicates.json") => predicates::convert(case)?,
         _ if case.file.contains("config") || case.expect().has("error") => facts::convert(case)?,
         _ if case.given().get("clusters").items().iter().any(|cluster| cluster.has("type")) => {

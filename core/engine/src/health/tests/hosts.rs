@@ -390,3 +390,34 @@ fn edge_intervals_need_traffic() {
     mesh.round(good);
     assert_eq!(mesh.core.checks_deadline(), Time(8_001_000_000));
 }
+
+#[test]
+fn passing_checks_and_eds_statuses() {
+    let all = cases(include_str!("../../../../../tests/vectors/health/eds_status.json"), 13);
+    let mut seen = 0;
+    for case in all.iter().filter(|case| case["given"]["active_hc"] == "passing") {
+        seen += 1;
+        let given = case["given"]["eds_health_status"].as_array().unwrap();
+        let mut mesh = Mesh::new(given.len(), vec![http()], |cluster| {
+            cluster.panic_threshold = case["given"]["healthy_panic_threshold"].as_u64().unwrap() as u32;
+            for (host, status) in cluster.endpoints.localities[0].endpoints.iter_mut().zip(given) {
+                host.health = match status.as_str() {
+                    Some("UNHEALTHY") => HealthStatus::Unhealthy,
+                    Some("DEGRADED") => HealthStatus::Degraded,
+                    None => HealthStatus::Unknown,
+                    other => panic!("no status {other:?}"),
+                };
+            }
+        });
+        mesh.round(good);
+        let address = |at: usize| format!("10.0.0.{}:80", at + 1);
+        for (at, wanted) in case["expect"]["flags"].as_array().unwrap().iter().enumerate() {
+            assert_eq!(mesh.flags(&address(at)), Some(flags_of(wanted)), "{case}");
+        }
+        let used: std::collections::BTreeSet<String> = (0..200).filter_map(|_| mesh.request(200)).collect();
+        let wanted = case["expect"]["used_hosts"].as_array().unwrap().iter();
+        let wanted = wanted.map(|at| address(at.as_u64().unwrap() as usize)).collect();
+        assert_eq!(used, wanted, "{case}");
+    }
+    assert_eq!(seen, 2);
+}
