@@ -154,6 +154,7 @@ impl Core {
                 0,
                 &mut crate::policies::Names::default(),
                 &mut WantSets::default(),
+                false,
             )?),
             runtime: crate::snapshot::Runtime::default(),
         };

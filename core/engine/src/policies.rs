@@ -169,6 +169,7 @@ impl Policies {
         generation: u32,
         names: &mut Names,
         wants: &mut WantSets,
+        active_checks: bool,
     ) -> Result<Self, SpecError> {
         let tables = RouteTables::compile(&specs.route_tables)?;
         let mut built = Self {
@@ -188,7 +189,7 @@ impl Policies {
         for cluster in &specs.clusters {
             names.cluster(&cluster.name);
         }
-        let detectors = DetectorWants::new(&specs.clusters);
+        let detectors = DetectorWants::new(&specs.clusters, active_checks);
         let routes = specs.route_tables.iter().flat_map(|table| &table.virtual_hosts);
         let routes = routes.flat_map(|host| host.routes.iter().map(move |route| (host, route)));
         for (index, (host, route)) in routes.enumerate() {

@@ -107,7 +107,7 @@ impl Core {
             Names { clusters: master.names.clusters.clone(), targets: master.names.targets.clone() };
         let policies = {
             let mut wants = self.wants.lock();
-            Policies::compile(specs, generation, &mut names, &mut wants)?
+            Policies::compile(specs, generation, &mut names, &mut wants, self.settings.active_checks)?
         };
         let overrides = Overrides::read(&specs.runtime);
         let mut outlier = Vec::with_capacity(specs.clusters.len());

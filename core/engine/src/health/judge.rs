@@ -5,9 +5,11 @@ use crate::headers::HeaderView;
 use crate::matching::TextMatcher;
 use crate::spec::{HttpProbe, SpecError};
 
+/// A host asks to be taken out at once.
+pub(crate) const IMMEDIATE_FAIL: &str = "x-envoy-immediate-health-check-fail";
+
 /// Response headers that an HTTP check reads.
-pub const WANTED: [&str; 3] =
-    ["x-envoy-degraded", "x-envoy-immediate-health-check-fail", "x-envoy-upstream-healthchecked-cluster"];
+pub const WANTED: [&str; 3] = ["x-envoy-degraded", IMMEDIATE_FAIL, "x-envoy-upstream-healthchecked-cluster"];
 
 /// A judged answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,7 @@ impl HttpRules {
             immediate,
             verified,
         };
-        let immediate = headers.first("x-envoy-immediate-health-check-fail").is_some();
+        let immediate = headers.first(IMMEDIATE_FAIL).is_some();
         let kept = match probe.response_buffer_size {
             0 => body,
             size => &body[..body.len().min(usize::try_from(size).unwrap_or(usize::MAX))],

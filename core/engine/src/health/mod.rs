@@ -14,6 +14,7 @@ mod work;
 
 pub(crate) use board::{Board, Hold};
 pub(crate) use delay::Bounds;
+pub(crate) use judge::IMMEDIATE_FAIL;
 pub use judge::{HttpRules, Judged, WANTED, grpc, grpc_question, in_order};
 pub use session::{CheckResult, Transition};
 pub use work::{Check, CheckReport};

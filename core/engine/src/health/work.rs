@@ -186,6 +186,7 @@ impl Core {
     }
 
     /// A response to a request said `x-envoy-immediate-health-check-fail`: the host fails at once, if it is checked.
+    /// Responses whose headers are reported with an attempt say so by themselves.
     pub fn immediate_fail(&self, host: u32, now: Time) {
         for applied in self.board.passive(&self.hosts, host) {
             self.apply(&applied, 0, now);

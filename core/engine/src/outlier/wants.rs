@@ -1,17 +1,19 @@
-//! Which response headers outlier detection reads, by the name that a request is sent to: the sub-clusters of a
-//! composite count as well.
+//! Which response headers outlier detection and active checks read, by the name that a request is sent to: the
+//! sub-clusters of a composite count as well.
 
 use super::Rules;
+use crate::health::IMMEDIATE_FAIL;
 use crate::spec::{ClusterKind, ClusterSource, ClusterSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Header names by cluster; only clusters whose detectors look at more than the status.
+/// Header names by cluster; only clusters that look at more than the status.
 pub(crate) struct DetectorWants<'s> {
     names: BTreeMap<&'s str, BTreeSet<String>>,
 }
 
 impl<'s> DetectorWants<'s> {
-    pub(crate) fn new(clusters: &'s [ClusterSpec]) -> Self {
+    /// `active_checks`: somebody performs them.
+    pub(crate) fn new(clusters: &'s [ClusterSpec], active_checks: bool) -> Self {
         let mut names: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for cluster in clusters {
             if let Some(spec) = cluster.outlier.as_ref().filter(|spec| !Rules::is_plain(spec)) {
@@ -20,6 +22,9 @@ impl<'s> DetectorWants<'s> {
                     wanted.insert(name.to_owned());
                 });
             }
+        }
+        for cluster in clusters.iter().filter(|cluster| active_checks && !cluster.health_checks.is_empty()) {
+            names.entry(&cluster.name).or_default().insert(IMMEDIATE_FAIL.to_owned());
         }
         // Composites contain no cycles: as many rounds as they are deep.
         let mut grew = !names.is_empty();

@@ -5,6 +5,7 @@ use super::state::{Attempt, End, Phase, State};
 use crate::breaker::{Members, ledger};
 use crate::clock::{MILLI, Time};
 use crate::headers::HeaderView;
+use crate::health::IMMEDIATE_FAIL;
 use crate::ids::{Id, request_of};
 use crate::outcome::{Misuse, Outcome, Packed, action, failure, flags, outcome_bits, reason};
 use crate::policies::Policies;
@@ -154,6 +155,9 @@ impl<'a> Walk<'a> {
         let good = code < 500;
         if !good {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
+        }
+        if !headers.is_empty() && headers.first(IMMEDIATE_FAIL).is_some() {
+            self.core.immediate_fail(attempt.slot, self.now);
         }
         self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
         let retry = if st.retries && !st.interim {

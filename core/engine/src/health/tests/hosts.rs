@@ -5,7 +5,8 @@ use super::{cases, flags_of};
 use crate::clock::Time;
 use crate::health::*;
 use crate::hosts::flag;
-use crate::outcome::{Misuse, Outcome};
+use crate::outcome::{Decision, Head, Misuse, Outcome};
+use crate::request::Report;
 use crate::spec::*;
 use std::time::Duration;
 
@@ -284,6 +285,25 @@ fn a_failed_host_gets_no_request_and_an_immediate_failure_needs_no_check() {
         mesh.round(good);
         assert_eq!(mesh.flags(FIRST).unwrap() & flag::FAILED_ACTIVE_HC != 0, failed);
     }
+}
+
+#[test]
+fn an_answer_to_a_request_takes_its_host_out() {
+    let mut mesh = Mesh::new(1, vec![http()], |_| {});
+    mesh.round(good);
+    let now = mesh.time();
+    let head = Head { target: mesh.core.resolve("c").unwrap(), ..Head::default() };
+    let mut out = Decision::default();
+    mesh.core.begin(&mut mesh.worker, &head, None, now, &mut out).unwrap();
+    let (_, names) = mesh.core.want(u32::from(out.want_ok)).unwrap();
+    assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), ["x-envoy-immediate-health-check-fail"]);
+    let outcome = Outcome { headers: &[0; 8], ..Outcome::status(200) };
+    mesh.core.report(&mut mesh.worker, out.attempt, &outcome, Report::Whole, now);
+    assert_eq!(mesh.flags(FIRST), Some(flag::FAILED_ACTIVE_HC | flag::EXCLUDED_VIA_IMMEDIATE_HC_FAIL));
+    // Without checks nobody is asked for it.
+    let mut mesh = Mesh::new(1, Vec::new(), |_| {});
+    mesh.core.begin(&mut mesh.worker, &head, None, now, &mut out).unwrap();
+    assert!(mesh.core.want(u32::from(out.want_ok)).unwrap().1.is_empty());
 }
 
 #[test]
