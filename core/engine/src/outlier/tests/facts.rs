@@ -404,3 +404,27 @@ fn windows_take_the_hosts_own_count_of_answers() {
     bench.sweep(20_000);
     assert_eq!(bench.detector.success_rate(slot, Side::External), None, "an empty window");
 }
+
+#[test]
+fn of_many_threads_exactly_one_meets_a_threshold() {
+    let spec = OutlierSpec {
+        consecutive_5xx: 10,
+        enforcing_consecutive_5xx: 0,
+        max_ejection_percent: 100,
+        ..OutlierSpec::default()
+    };
+    let bench = Bench::new(&["a"], &spec);
+    let slot = bench.slot("a");
+    let (threads, each) = (4_usize, 5_000_usize);
+    let met: usize = std::thread::scope(|scope| {
+        let run = || {
+            let tell = |_: &usize| external(&bench.rules, &bench.hosts, slot, 500, false) != Met::NONE;
+            (0..each).filter(tell).count()
+        };
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(met, 1, "nobody has reset the counter since");
+    let seen = bench.hosts.passive(slot).external_bad.load(Relaxed) as usize;
+    assert_eq!(seen, threads * each);
+}
