@@ -4,6 +4,7 @@ use crate::breaker::Queues;
 use crate::clock::Time;
 use crate::cluster::{ClusterShared, Counters};
 use crate::events::Events;
+use crate::health::Board;
 use crate::hosts::{HostArena, HostInfo};
 use crate::maintain::Maintenance;
 use crate::outcome::{Decision, Head, Misuse, Outcome, Packed, Ready, failure};
@@ -43,6 +44,9 @@ pub struct Settings {
     pub events: usize,
     /// Nanoseconds since 1970 at [`Time`] 0; stamps events.
     pub unix_base: u64,
+    /// Somebody performs the checks of [`Core::checks`]: without that, hosts count as if no cluster had any.
+    /// Defaults to false.
+    pub active_checks: bool,
 }
 
 impl Default for Settings {
@@ -55,6 +59,7 @@ impl Default for Settings {
             lease: 300_000_000_000,
             events: 1024,
             unix_base: 0,
+            active_checks: false,
         }
     }
 }
@@ -76,6 +81,7 @@ pub struct Core {
     /// When maintenance is due; [`Time::NEVER`] = nothing to do.
     pub(crate) due: AtomicU64,
     pub(crate) maintenance: Mutex<Maintenance>,
+    pub(crate) board: Board,
     pub(crate) no_limits: Thresholds,
     workers: AtomicU64,
     /// Slots whose lock a thread of the parent process held at a fork.
@@ -148,6 +154,7 @@ impl Core {
                 0,
                 &mut crate::policies::Names::default(),
                 &mut WantSets::default(),
+                false,
             )?),
             runtime: crate::snapshot::Runtime::default(),
         };
@@ -163,6 +170,7 @@ impl Core {
             events: Events::new(settings.events),
             due: AtomicU64::new(u64::MAX),
             maintenance: Mutex::default(),
+            board: Board::default(),
             no_limits: Thresholds::default(),
             workers: AtomicU64::new(0),
             lost_slots: Mutex::default(),
@@ -512,6 +520,7 @@ impl Core {
             _wants: self.wants.lock(),
             _current: self.current.lock(),
             _events: self.events.hold(),
+            _board: self.board.hold(),
             _slots: self.slab.hold(),
             _hosts: self.hosts.hold(),
         }
@@ -537,13 +546,14 @@ impl Core {
                 ledger.reset();
             }
             for member in &cluster.members {
-                self.hosts.load(member.entry.slot).reset();
+                self.hosts.load(member.entry.slot).forget_uses();
             }
             if let Some(mut counters) = cluster.shared.counters.try_lock() {
                 Counters::keep_base(&mut counters);
             }
         }
         drop(master);
+        self.board.after_fork();
         // Sisters of one parent must not choose in step.
         self.workers.fetch_add(u64::from(process) << 32, AcqRel);
     }
@@ -583,6 +593,7 @@ pub struct FrozenRest<'a> {
     _wants: MutexGuard<'a, WantSets>,
     _current: MutexGuard<'a, Arc<Snapshot>>,
     _events: crate::events::Hold<'a>,
+    _board: crate::health::Hold<'a>,
     _slots: crate::request::slab::Hold<'a>,
     _hosts: crate::hosts::Hold<'a>,
 }

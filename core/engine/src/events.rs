@@ -124,7 +124,7 @@ pub(crate) fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// `2026-01-02T03:04:05.678Z` from nanoseconds since 1970.
+/// `2026-01-02T03:04:05.678Z` from nanoseconds since 1970; without a fraction when it is 0, as protobuf's JSON.
 pub(crate) fn timestamp(unix_nanos: u64) -> String {
     let (seconds, millis) = (unix_nanos / 1_000_000_000, unix_nanos / 1_000_000 % 1000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -139,7 +139,8 @@ pub(crate) fn timestamp(unix_nanos: u64) -> String {
     let month = if mp < 10 { mp + 3 } else { mp - 9 };
     let year = yoe + era * 400 + i64::from(month <= 2);
     let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{millis:03}Z")
+    let fraction = if millis == 0 { String::new() } else { format!(".{millis:03}") };
+    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}{fraction}Z")
 }
 
 #[cfg(test)]
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn json_and_dates() {
         assert_eq!(Json::new().text("a", "x\"\u{1}").raw("b", 1).end(), r#"{"a":"x\"\u0001","b":1}"#);
-        assert_eq!(timestamp(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(timestamp(0), "1970-01-01T00:00:00Z");
         assert_eq!(timestamp(1_709_210_096_789_000_000), "2024-02-29T12:34:56.789Z");
     }
 }

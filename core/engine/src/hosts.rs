@@ -23,8 +23,12 @@ pub mod flag {
     pub const DEGRADED_ACTIVE_HC: u32 = 0x008;
     /// EDS DEGRADED.
     pub const DEGRADED_EDS_HEALTH: u32 = 0x010;
+    /// Removed by discovery, kept while its active check passes.
+    pub const PENDING_DYNAMIC_REMOVAL: u32 = 0x020;
     /// New, waiting for its first check.
     pub const PENDING_ACTIVE_HC: u32 = 0x040;
+    /// Failed its active check, the last time by not answering.
+    pub const ACTIVE_HC_TIMEOUT: u32 = 0x100;
     /// Immediate-fail signal.
     pub const EXCLUDED_VIA_IMMEDIATE_HC_FAIL: u32 = 0x080;
     /// EDS DRAINING.
@@ -35,6 +39,13 @@ pub mod flag {
     pub const CANARY: u32 = 0x1_0000;
     /// No longer a member of its cluster.
     pub const REMOVED: u32 = 0x2_0000;
+
+    /// What active checks set.
+    pub const ACTIVE: u32 = FAILED_ACTIVE_HC
+        | DEGRADED_ACTIVE_HC
+        | PENDING_ACTIVE_HC
+        | EXCLUDED_VIA_IMMEDIATE_HC_FAIL
+        | ACTIVE_HC_TIMEOUT;
 
     const UNHEALTHY: u32 = FAILED_ACTIVE_HC | FAILED_OUTLIER_CHECK | FAILED_EDS_HEALTH | EDS_STATUS_DRAINING;
     const DEGRADED: u32 = DEGRADED_ACTIVE_HC | DEGRADED_EDS_HEALTH | DEGRADED_OUTLIER_DETECTION;
@@ -92,10 +103,17 @@ impl HostLoad {
         (pool::active(self.pools[0].load(Relaxed)) + pool::active(self.pools[1].load(Relaxed))) as u32
     }
 
-    /// Nothing is in use any more (after a fork).
+    /// Nothing is in use, nothing was served.
     pub(crate) fn reset(&self) {
         for pool in &self.pools {
             pool.store(0, Relaxed);
+        }
+    }
+
+    /// Nothing is in use any more (after a fork); what was served stays counted.
+    pub(crate) fn forget_uses(&self) {
+        for pool in &self.pools {
+            pool.store(pool::served_alone(pool.load(Relaxed)), Relaxed);
         }
     }
 
@@ -133,6 +151,18 @@ impl HostFacts {
     }
 }
 
+/// What passive health checking counts of a host and good answers do not touch. All but the first only grow
+/// (and wrap).
+#[derive(Default)]
+pub(crate) struct HostPassive {
+    pub(crate) consecutive_local: AtomicU32,
+    /// Successes that `rq_success` does not count, less those that it counts wrongly.
+    pub(crate) external_good: AtomicU32,
+    pub(crate) external_bad: AtomicU32,
+    pub(crate) local_good: AtomicU32,
+    pub(crate) local_bad: AtomicU32,
+}
+
 /// What faces show of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostInfo {
@@ -166,12 +196,18 @@ pub struct HostInfo {
 struct Columns {
     loads: Box<[HostLoad]>,
     facts: Box<[HostFacts]>,
+    passive: Box<[HostPassive]>,
     infos: Box<[RwLock<Option<Arc<HostInfo>>>]>,
 }
 
 impl Chunk for Columns {
     fn of(slots: usize) -> Self {
-        Self { loads: Chunk::of(slots), facts: Chunk::of(slots), infos: Chunk::of(slots) }
+        Self {
+            loads: Chunk::of(slots),
+            facts: Chunk::of(slots),
+            passive: Chunk::of(slots),
+            infos: Chunk::of(slots),
+        }
     }
 }
 
@@ -193,6 +229,10 @@ impl<'a> Host<'a> {
     #[inline]
     pub fn facts(self) -> &'a HostFacts {
         &self.chunk.facts[self.at]
+    }
+
+    fn passive(self) -> &'a HostPassive {
+        &self.chunk.passive[self.at]
     }
 
     fn info(self) -> &'a RwLock<Option<Arc<HostInfo>>> {
@@ -245,6 +285,11 @@ impl HostArena {
         self.host(slot).facts()
     }
 
+    /// What outlier detection counts of a slot that some snapshot lists.
+    pub(crate) fn passive(&self, slot: u32) -> &HostPassive {
+        self.host(slot).passive()
+    }
+
     /// Weight of a host, 1..=2^32-1.
     #[inline]
     pub fn weight(&self, slot: u32) -> u32 {
@@ -290,6 +335,12 @@ impl HostArena {
         facts.birth.store(birth, Relaxed);
         facts.consecutive_5xx.store(0, Relaxed);
         facts.consecutive_gateway.store(0, Relaxed);
+        let passive = host.passive();
+        passive.consecutive_local.store(0, Relaxed);
+        passive.external_good.store(0, Relaxed);
+        passive.external_bad.store(0, Relaxed);
+        passive.local_good.store(0, Relaxed);
+        passive.local_bad.store(0, Relaxed);
         facts.rq_success.store(0, Relaxed);
         facts.rq_error.store(0, Relaxed);
         facts.rq_timeout.store(0, Relaxed);

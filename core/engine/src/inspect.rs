@@ -5,6 +5,7 @@ use crate::engine::Core;
 use crate::hosts::{Health, HostInfo, flag};
 use crate::ids::{GENERATIONS, Id};
 use crate::outcome::{LocalReply, Misuse, NEVER, bits, flags, refusal, resource};
+use crate::outlier::Side;
 use crate::policies::{Leads, Policies};
 use crate::request::{End, Phase, State};
 use crate::retry;
@@ -52,6 +53,8 @@ pub struct HostState {
     pub rq_error: u32,
     /// Time-outs.
     pub rq_timeout: u32,
+    /// Success rates of the last interval in percent, -1 when there is none: of answers, and of this side.
+    pub success_rate: [f64; 2],
 }
 
 impl Core {
@@ -241,7 +244,7 @@ impl Core {
     pub fn stats(&self, visit: &mut dyn FnMut(&str, Stat)) {
         let snapshot = self.current.lock().clone();
         let mut name = String::new();
-        for entry in &snapshot.clusters {
+        for (number, entry) in (0..).zip(&snapshot.clusters) {
             let Some(view) = &entry.view else { continue };
             let mut put = |leaf: &str, stat: Stat| {
                 name.clear();
@@ -302,6 +305,31 @@ impl Core {
             put("membership_healthy", Stat::Gauge(count(|set| set.healthy.len())));
             put("membership_degraded", Stat::Gauge(count(|set| set.degraded.len())));
             put("membership_excluded", Stat::Gauge(count(|set| set.excluded as usize)));
+            let (counts, found) = (self.board.counts(number), self.board.found(number));
+            let several = counts.len() > 1;
+            for ((name, counts), (healthy, degraded)) in counts.iter().zip(&found) {
+                let own = if name.is_empty() { String::new() } else { format!("name.{name}.") };
+                for (leaf, count) in [
+                    ("attempt", counts.attempt),
+                    ("success", counts.success),
+                    ("failure", counts.failure),
+                    ("network_failure", counts.network_failure),
+                    ("passive_failure", counts.passive_failure),
+                    ("verify_cluster", counts.verify_cluster),
+                ] {
+                    put(&format!("health_check.{own}{leaf}"), Stat::Counter(count));
+                }
+                put(&format!("health_check.{own}healthy"), Stat::Gauge(*healthy));
+                put(&format!("health_check.{own}degraded"), Stat::Gauge(*degraded));
+            }
+            if several {
+                let with = |bit: u32, wanted: bool| {
+                    let hosts = view.members.iter().filter(|member| self.board.knows(member.slot));
+                    hosts.filter(|member| (self.hosts.flags(member.slot) & bit != 0) == wanted).count() as u64
+                };
+                put("health_check.healthy", Stat::Gauge(with(flag::FAILED_ACTIVE_HC, false)));
+                put("health_check.degraded", Stat::Gauge(with(flag::DEGRADED_ACTIVE_HC, true)));
+            }
             if view.spec.outlier.is_some() {
                 let active = u64::from(entry.shared.detector.ejections_active());
                 put("outlier_detection.ejections_active", Stat::Gauge(active));
@@ -312,10 +340,11 @@ impl Core {
     /// The hosts of a cluster (of all clusters when `cluster` is empty), in their order.
     pub fn host_states(&self, cluster: &str) -> Vec<HostState> {
         let snapshot = self.current.lock().clone();
-        let views = snapshot.clusters.iter().filter(|e| cluster.is_empty() || *e.shared.name == *cluster);
-        let members = views.filter_map(|entry| entry.view.as_ref()).flat_map(|view| &view.members);
+        let entries = snapshot.clusters.iter().filter(|e| cluster.is_empty() || *e.shared.name == *cluster);
+        let members = entries.filter_map(|entry| Some((&entry.shared.detector, entry.view.as_ref()?)));
         members
-            .filter_map(|member| {
+            .flat_map(|(detector, view)| view.members.iter().map(move |member| (detector, member)))
+            .filter_map(|(detector, member)| {
                 let (_, info) = self.hosts.info(member.slot)?;
                 let facts = self.hosts.facts(member.slot);
                 Some(HostState {
@@ -326,6 +355,8 @@ impl Core {
                     rq_success: self.hosts.rq_success(member.slot),
                     rq_error: facts.rq_error.load(Relaxed),
                     rq_timeout: facts.rq_timeout.load(Relaxed),
+                    success_rate: [Side::External, Side::Local]
+                        .map(|side| detector.success_rate(member.slot, side).unwrap_or(-1.0)),
                 })
             })
             .collect()
@@ -340,14 +371,16 @@ impl HostState {
 
     /// Envoy's admin text: `healthy`, or the flags in a row.
     pub fn health_flags(&self) -> String {
-        const NAMES: [(u32, &str); 9] = [
+        const NAMES: [(u32, &str); 11] = [
             (flag::FAILED_ACTIVE_HC, "/failed_active_hc"),
             (flag::FAILED_OUTLIER_CHECK, "/failed_outlier_check"),
             (flag::FAILED_EDS_HEALTH, "/failed_eds_health"),
             (flag::DEGRADED_ACTIVE_HC, "/degraded_active_hc"),
             (flag::DEGRADED_EDS_HEALTH, "/degraded_eds_health"),
+            (flag::PENDING_DYNAMIC_REMOVAL, "/pending_dynamic_removal"),
             (flag::PENDING_ACTIVE_HC, "/pending_active_hc"),
             (flag::EXCLUDED_VIA_IMMEDIATE_HC_FAIL, "/excluded_via_immediate_hc_fail"),
+            (flag::ACTIVE_HC_TIMEOUT, "/active_hc_timeout"),
             (flag::EDS_STATUS_DRAINING, "/eds_status_draining"),
             (flag::DEGRADED_OUTLIER_DETECTION, "/degraded_outlier_detection"),
         ];

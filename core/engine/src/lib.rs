@@ -14,6 +14,7 @@ pub mod engine;
 mod events;
 pub mod hash;
 pub mod headers;
+pub mod health;
 pub mod hosts;
 pub mod ids;
 mod inspect;

@@ -1,12 +1,12 @@
 //! What time alone brings: sweeps, merge windows, leases. Run by the first call at or past the deadline, one
 //! caller at a time; others pass by.
 
-use crate::clock::{Time, nanos};
+use crate::clock::{MILLI, Time, nanos};
 use crate::engine::Core;
 use crate::events::Json;
 use crate::ids::Id;
 use crate::outcome::{NEVER, bits, finish};
-use crate::outlier::Watch;
+use crate::outlier::{Rules, Watch};
 use crate::stats::{ClusterCounters, Counter};
 use crate::worker::Worker;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -64,9 +64,9 @@ impl Core {
         timers.idle.resize(snapshot.clusters.len(), None);
         for (index, entry) in snapshot.clusters.iter().enumerate() {
             let spec = entry.view.as_ref().map(|view| &view.spec);
-            let interval = spec.and_then(|spec| spec.outlier.as_ref()).map(|outlier| nanos(outlier.interval));
+            let interval = entry.outlier.as_deref().map(sweep_interval);
             match (&mut timers.sweeps[index], interval) {
-                (armed @ None, Some(interval)) => *armed = Some(now.plus(interval.max(1))),
+                (armed @ None, Some(interval)) => *armed = Some(now.plus(interval)),
                 (armed, None) => *armed = None,
                 _ => {}
             }
@@ -90,7 +90,8 @@ impl Core {
         let Some(mut timers) = self.maintenance.try_lock() else { return };
         // Whoever shortens the deadline from here on must win over the one computed below.
         self.due.store(NEVER, Relaxed);
-        self.sweep(&mut timers, now);
+        self.sweep(&mut timers, worker, now);
+        self.expire_checks(worker, now);
         let windows = self.end_windows(now);
         self.refresh(worker, now);
         self.expire_idle(&mut timers, worker, now);
@@ -99,32 +100,33 @@ impl Core {
         }
         let snapshot = self.current.lock().clone();
         self.reclaim_hosts(|cluster| snapshot.clusters.get(cluster).map(|entry| &*entry.shared));
-        self.due_by(timers.next().min(windows));
+        self.due_by(timers.next().min(windows).min(self.board.end_of_time()));
     }
 
-    fn sweep(&self, timers: &mut Maintenance, now: Time) {
+    fn sweep(&self, timers: &mut Maintenance, worker: &mut Worker, now: Time) {
         let snapshot = self.current.lock().clone();
-        let counters = ClusterCounters::default();
         for (index, entry) in snapshot.clusters.iter().enumerate() {
             let Some(armed) = timers.sweeps.get_mut(index) else { break };
             if armed.is_none_or(|at| now < at) {
                 continue;
             }
-            let Some(view) = &entry.view else { continue };
-            let Some(spec) = &view.spec.outlier else {
+            let (Some(view), Some(rules)) = (&entry.view, &entry.outlier) else {
                 *armed = None;
                 continue;
             };
+            let members: Vec<u32> = view.members.iter().map(|member| member.slot).collect();
+            let counters = ClusterCounters::default();
             let watch = Watch {
-                spec,
+                rules,
                 detector: &entry.shared.detector,
                 hosts: &self.hosts,
                 counters: &counters,
-                number_of_hosts: view.members.len() as u32,
+                number_of_hosts: members.len() as u32,
             };
-            let effects = watch.sweep(now);
+            let effects = watch.sweep(&members, now, &mut worker.random);
+            entry.shared.counters.lock().base.absorb(&counters);
             self.outlier_effects(index as u32, &effects, now);
-            *armed = Some(now.plus(nanos(spec.interval).max(1)));
+            *armed = Some(now.plus(sweep_interval(rules)));
         }
     }
 
@@ -211,6 +213,11 @@ impl Core {
         timers.lease_slot = if more { last } else { 0 };
         timers.leases = Some(if more { now } else { now.plus(self.lease_pause()) });
     }
+}
+
+/// Nanoseconds; an interval that was cut to 0 ms (or is 0 by runtime) counts as 1 ms.
+fn sweep_interval(rules: &Rules) -> u64 {
+    nanos(rules.spec.interval).max(MILLI)
 }
 
 impl Maintenance {

@@ -3,6 +3,7 @@
 use crate::clock::nanos;
 use crate::hash::policy::HashPolicies;
 use crate::outcome::NEVER;
+use crate::outlier::DetectorWants;
 use crate::request::Course;
 use crate::retry::RetryPolicy;
 use crate::route::RouteTables;
@@ -89,6 +90,8 @@ pub(crate) struct ClusterPolicy {
     pub(crate) own_hash: HashPolicies,
     /// It, or a sub-cluster, chooses by hash.
     pub(crate) hashes: bool,
+    /// Outlier detection, of it or a sub-cluster, looks at more than the status.
+    pub(crate) judged: bool,
     /// Sub-clusters that have an `own_hash`.
     pub(crate) own_hash_subs: Vec<u32>,
 }
@@ -131,8 +134,9 @@ impl WantSets {
         self.sets.get((number as usize).checked_sub(1)?).cloned()
     }
 
-    fn responses(&mut self, retry: &RetryPolicy) -> Wants {
-        let (mut ok, mut err) = (Vec::new(), Vec::new());
+    /// `always`: wanted whatever the status.
+    fn responses(&mut self, retry: &RetryPolicy, always: Vec<String>) -> Wants {
+        let (mut ok, mut err) = (always.clone(), always);
         retry.wanted_success_headers(&mut |name| ok.push(name.to_owned()));
         retry.wanted_response_headers(&mut |name| err.push(name.to_owned()));
         Wants { ok: self.intern(ok).0, err: self.intern(err).0 }
@@ -165,6 +169,7 @@ impl Policies {
         generation: u32,
         names: &mut Names,
         wants: &mut WantSets,
+        active_checks: bool,
     ) -> Result<Self, SpecError> {
         let tables = RouteTables::compile(&specs.route_tables)?;
         let mut built = Self {
@@ -184,6 +189,7 @@ impl Policies {
         for cluster in &specs.clusters {
             names.cluster(&cluster.name);
         }
+        let detectors = DetectorWants::new(&specs.clusters, active_checks);
         let routes = specs.route_tables.iter().flat_map(|table| &table.virtual_hosts);
         let routes = routes.flat_map(|host| host.routes.iter().map(move |route| (host, route)));
         for (index, (host, route)) in routes.enumerate() {
@@ -192,7 +198,7 @@ impl Policies {
                 RouteAction::Direct { status, headers, body } => {
                     let leads =
                         Leads::Direct { status: *status, headers: headers.clone(), body: body.clone() };
-                    RequestPolicy::new(&ForwardSpec::default(), None, leads, wants)?
+                    RequestPolicy::new(&ForwardSpec::default(), None, leads, Vec::new(), wants)?
                 }
                 RouteAction::Forward(forward) => {
                     let retry = forward.retry.as_ref().or(host.retry.as_ref());
@@ -206,7 +212,8 @@ impl Policies {
                         route_retry.entry(name).or_insert(retry);
                         route_of.entry(name).or_insert(index as u32);
                     }
-                    RequestPolicy::new(forward, retry, leads(forward, names), wants)?
+                    let always = detectors.of_route(&forward.cluster);
+                    RequestPolicy::new(forward, retry, leads(forward, names), always, wants)?
                 }
             };
             let at = built.list.len() as u32;
@@ -226,12 +233,14 @@ impl Policies {
         for cluster in &specs.clusters {
             let lead = Leads::Cluster(names.cluster(&cluster.name));
             let name = cluster.name.as_str();
+            let always = detectors.of(name);
             let mut policy = match (&cluster.defaults, leads_to.get(name)) {
-                (Some(own), _) => RequestPolicy::new(own, own.retry.as_ref(), lead, wants)?,
+                (Some(own), _) => RequestPolicy::new(own, own.retry.as_ref(), lead, always, wants)?,
                 (None, Some(route)) => {
-                    RequestPolicy::new(route, route_retry.get(name).copied().flatten(), lead, wants)?
+                    let retry = route_retry.get(name).copied().flatten();
+                    RequestPolicy::new(route, retry, lead, always, wants)?
                 }
-                (None, None) => RequestPolicy::new(&ForwardSpec::default(), None, lead, wants)?,
+                (None, None) => RequestPolicy::new(&ForwardSpec::default(), None, lead, always, wants)?,
             };
             if cluster.defaults.is_none()
                 && let Some(route) = route_of.get(name)
@@ -243,7 +252,7 @@ impl Policies {
             targets.insert(names.target(name), built.list.len() as u32);
             built.list.push(policy);
         }
-        built.clusters = cluster_policies(specs, names, wants)?;
+        built.clusters = cluster_policies(specs, names, &detectors, wants)?;
         let target = |number| targets.get(&number).map(|&at| built.target(at));
         built.targets = (1..=names.targets.len() as u32).map(target).collect();
         built.names = names.clusters.clone();
@@ -303,6 +312,7 @@ impl RequestPolicy {
         forward: &ForwardSpec,
         retry: Option<&RetrySpec>,
         leads: Leads,
+        always: Vec<String>,
         wants: &mut WantSets,
     ) -> Result<Self, SpecError> {
         let default = RetrySpec::default();
@@ -319,7 +329,7 @@ impl RequestPolicy {
             route: None,
             name: String::new(),
             leads,
-            wants: wants.responses(&retry),
+            wants: wants.responses(&retry, always),
             retry,
             timeout,
             per_try,
@@ -338,6 +348,7 @@ impl RequestPolicy {
 fn cluster_policies(
     specs: &Specs,
     names: &mut Names,
+    detectors: &DetectorWants<'_>,
     wants: &mut WantSets,
 ) -> Result<Vec<Option<ClusterPolicy>>, SpecError> {
     let own = |cluster: &ClusterSpec| match &cluster.policy {
@@ -353,7 +364,7 @@ fn cluster_policies(
         let retry = match &cluster.retry {
             Some(spec) => {
                 let retry = RetryPolicy::compile(spec)?;
-                let wanted = wants.responses(&retry);
+                let wanted = wants.responses(&retry, detectors.of(&cluster.name));
                 Some((retry, wanted))
             }
             None => None,
@@ -363,6 +374,7 @@ fn cluster_policies(
             hash: HashPolicies::compile(&cluster.hash_policy)?,
             own_hash,
             hashes,
+            judged: detectors.judges(&cluster.name),
             own_hash_subs: Vec::new(),
         };
         if list.len() <= index {

@@ -1,6 +1,7 @@
 //! The immutable view that one decision is made on.
 
 use crate::cluster::{ClusterShared, ClusterView};
+use crate::outlier::Rules;
 use crate::policies::Policies;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub(crate) struct Entry {
     pub(crate) shared: Arc<ClusterShared>,
     /// `None` = no such cluster now.
     pub(crate) view: Option<Arc<ClusterView>>,
+    /// Outlier detection as it acts now; `None` = none.
+    pub(crate) outlier: Option<Arc<Rules>>,
 }
 
 /// Runtime values that decisions read.
@@ -28,6 +31,8 @@ pub(crate) struct Runtime {
     pub(crate) use_retry: u64,
     /// `upstream.base_retry_backoff_ms`
     pub(crate) base_retry_backoff_ms: Option<u64>,
+    /// `health_check.verify_cluster`, percent.
+    pub(crate) verify_cluster: u64,
     /// `upstream.healthy_panic_threshold`
     pub(crate) healthy_panic_threshold: Option<u32>,
 }
@@ -37,6 +42,7 @@ impl Default for Runtime {
         Self {
             composite_skip_empty: true,
             use_retry: 100,
+            verify_cluster: 100,
             base_retry_backoff_ms: None,
             healthy_panic_threshold: None,
         }
@@ -49,11 +55,7 @@ impl Runtime {
         use crate::spec::Value;
         let mut runtime = Self::default();
         for (key, value) in values {
-            let number = match value {
-                Value::Number(number) if *number >= 0.0 => Some(*number as u64),
-                Value::String(text) => text.parse().ok(),
-                _ => None,
-            };
+            let number = integer(value);
             let flag = match value {
                 Value::Bool(flag) => Some(*flag),
                 Value::String(text) => text.parse().ok(),
@@ -62,6 +64,9 @@ impl Runtime {
             match key.as_str() {
                 "envoy.reloadable_features.composite_cluster_skip_clusters_without_hosts" => {
                     runtime.composite_skip_empty = flag.unwrap_or(runtime.composite_skip_empty);
+                }
+                "health_check.verify_cluster" => {
+                    runtime.verify_cluster = number.unwrap_or(runtime.verify_cluster);
                 }
                 "upstream.use_retry" => runtime.use_retry = number.unwrap_or(runtime.use_retry),
                 "upstream.base_retry_backoff_ms" => runtime.base_retry_backoff_ms = number,
@@ -72,5 +77,15 @@ impl Runtime {
             }
         }
         runtime
+    }
+}
+
+/// A runtime value as a whole number. A fraction is none to Envoy: the default stays.
+pub(crate) fn integer(value: &crate::spec::Value) -> Option<u64> {
+    use crate::spec::Value;
+    match value {
+        Value::Number(number) if *number >= 0.0 && number.fract() == 0.0 => Some(*number as u64),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
     }
 }

@@ -6,7 +6,9 @@ use crate::breaker::{Ask, close_idle, host_gone, serve_waiting};
 use crate::clock::{Time, nanos};
 use crate::cluster::{ClusterShared, ClusterView};
 use crate::engine::Core;
+use crate::health::{Board, Bounds};
 use crate::hosts::{HostEntry, HostInfo, flag};
+use crate::outlier::{Overrides, Rules};
 use crate::policies::{Names, Policies};
 use crate::request::Waiters;
 use crate::sets::{HostSet, Member};
@@ -26,6 +28,7 @@ pub(crate) struct Master {
     pub(crate) clusters: Vec<MasterCluster>,
     pub(crate) policies: Option<Arc<Policies>>,
     pub(crate) runtime: Runtime,
+    outlier_runtime: Overrides,
     pub(crate) epoch: u64,
     /// Gives versions to host sets and cluster views.
     versions: u64,
@@ -38,6 +41,7 @@ pub(crate) struct MasterCluster {
     pub(crate) spec: Option<Arc<ClusterSpec>>,
     pub(crate) members: Vec<HostMember>,
     pub(crate) view: Option<Arc<ClusterView>>,
+    outlier: Option<Arc<Rules>>,
     /// Locality weights of the present assignment: priority, locality, weight.
     weights: Vec<(u32, Locality, u32)>,
     factor: u32,
@@ -55,6 +59,13 @@ pub(crate) struct HostMember {
 }
 
 impl HostMember {
+    /// Whether an assignment lists this very host. `checked`: how it is checked is part of what it is.
+    fn is_host(&self, item: &Listed<'_>, checked: bool) -> bool {
+        self.locality == item.locality
+            && self.spec.hostname == item.spec.hostname
+            && (!checked || self.spec.checks == item.spec.checks)
+    }
+
     fn listed(&self) -> Listed<'_> {
         Listed { spec: &self.spec, priority: self.priority, locality: self.locality.clone() }
     }
@@ -96,17 +107,28 @@ impl Core {
             Names { clusters: master.names.clusters.clone(), targets: master.names.targets.clone() };
         let policies = {
             let mut wants = self.wants.lock();
-            Policies::compile(specs, generation, &mut names, &mut wants)?
+            Policies::compile(specs, generation, &mut names, &mut wants, self.settings.active_checks)?
         };
+        let overrides = Overrides::read(&specs.runtime);
+        let mut outlier = Vec::with_capacity(specs.clusters.len());
+        for spec in &specs.clusters {
+            Board::check(&spec.health_checks)?;
+            let rules = spec.outlier.as_ref().map(|outlier| Rules::new(outlier, &overrides)).transpose()?;
+            outlier.push(rules.map(Arc::new));
+        }
         // Nothing can fail from here on.
         master.names = names;
         for name in ordered(&master.names.clusters).into_iter().skip(master.clusters.len()) {
             master.clusters.push(MasterCluster::new(&name));
         }
         master.runtime = Runtime::read(&specs.runtime);
+        master.outlier_runtime = overrides;
+        self.board.set_bounds(Bounds::read(&specs.runtime));
         let mut given = vec![None; master.clusters.len()];
-        for spec in &specs.clusters {
-            given[master.names.clusters[spec.name.as_str()] as usize] = Some(spec);
+        for (spec, outlier) in specs.clusters.iter().zip(outlier) {
+            let index = master.names.clusters[spec.name.as_str()] as usize;
+            given[index] = Some(spec);
+            master.clusters[index].outlier = outlier;
         }
         // Composites name clusters that may not exist: their names get numbers too.
         for spec in &specs.clusters {
@@ -148,6 +170,17 @@ impl Core {
         let runtime = Runtime::read(values);
         let threshold = runtime.healthy_panic_threshold != master.runtime.healthy_panic_threshold;
         master.runtime = runtime;
+        self.board.set_bounds(Bounds::read(values));
+        let overrides = Overrides::read(values);
+        if overrides != master.outlier_runtime {
+            for cluster in &mut master.clusters {
+                let spec = cluster.spec.as_ref().and_then(|spec| spec.outlier.as_ref());
+                if let (Some(rules), Some(spec)) = (&mut cluster.outlier, spec) {
+                    *rules = Arc::new(rules.again(spec, &overrides));
+                }
+            }
+            master.outlier_runtime = overrides;
+        }
         if threshold {
             for index in 0..master.clusters.len() {
                 self.rebuild(&mut master, index, &[]);
@@ -181,7 +214,8 @@ impl Core {
             overprovisioning_factor: cluster.factor,
             weighted_priority_health: cluster.weighted_health,
         };
-        for member in &cluster.members {
+        let listed = |m: &&HostMember| self.hosts.flags(m.entry.slot) & flag::PENDING_DYNAMIC_REMOVAL == 0;
+        for member in cluster.members.iter().filter(listed) {
             let same = |l: &crate::spec::LocalityEndpoints| {
                 l.priority == member.priority && l.locality.as_ref() == Some(&member.locality)
             };
@@ -231,13 +265,27 @@ impl Core {
         let facts = before
             .as_ref()
             .is_some_and(|old| old.connect_timeout != spec.connect_timeout || old.secure != spec.secure);
-        if before.as_ref().is_some_and(|old| old.outlier.is_some()) && spec.outlier.is_none() {
+        let detected = before.as_ref().is_some_and(|old| old.outlier.is_some());
+        if detected && spec.outlier.is_none() {
             master.clusters[index].shared.detector.clear(&self.hosts);
         }
         master.clusters[index].spec = Some(Arc::new(spec.clone()));
+        if self.settings.active_checks {
+            self.board.configure(&self.hosts, index as u32, &spec.health_checks);
+        }
         // An update that leaves a cluster's endpoints as they were leaves its hosts alone.
         if !same_endpoints {
             self.diff(master, index, &spec.endpoints);
+        }
+        if !detected && spec.outlier.is_some() {
+            let cluster = &master.clusters[index];
+            let slots = cluster.members.iter().map(|member| member.entry.slot);
+            cluster.shared.detector.start(&self.hosts, slots);
+        }
+        if self.settings.active_checks {
+            for member in &master.clusters[index].members {
+                self.check_host(index, member);
+            }
         }
         if facts {
             self.refresh_infos(master, index);
@@ -291,7 +339,10 @@ impl Core {
             self.remove_host(&master.clusters[index], member.entry.slot);
         }
         let cluster = &mut master.clusters[index];
+        cluster.shared.detector.clear(&self.hosts);
+        self.board.configure(&self.hosts, index as u32, &[]);
         cluster.view = None;
+        cluster.outlier = None;
         cluster.weights.clear();
         cluster.windows.clear();
     }
@@ -336,12 +387,16 @@ impl Core {
             by_address.entry(member.spec.address.clone()).or_default().push_back(member);
         }
         let mut members = Vec::with_capacity(listed.len());
+        let checked = self.board.checks(index as u32);
+        // A host made anew at its address replaces the old one at once.
+        let addresses: BTreeSet<String> = match checked {
+            true => listed.iter().map(|item| item.spec.address.clone()).collect(),
+            false => BTreeSet::new(),
+        };
         let spec = cluster.spec.clone()?;
         for item in listed {
             let same = by_address.get_mut(&item.spec.address).and_then(|queue| {
-                let at = queue
-                    .iter()
-                    .position(|m| m.locality == item.locality && m.spec.hostname == item.spec.hostname)?;
+                let at = queue.iter().position(|m| m.is_host(&item, checked))?;
                 queue.remove(at)
             });
             match same {
@@ -353,18 +408,27 @@ impl Core {
                     membership.insert(item.priority);
                     changed.insert(item.priority);
                     let cluster = &master.clusters[index];
-                    let flags = flag::of_status(item.spec.health) | canary(item.spec);
+                    let before = by_address.get(&item.spec.address).and_then(VecDeque::front);
+                    let flags = flag::of_status(item.spec.health)
+                        | canary(item.spec)
+                        | self.unchecked(index, &spec, item.spec, before);
                     let slot = self.hosts.add(info(cluster, &spec, index, &item), flags);
-                    members.push(HostMember {
+                    let member = HostMember {
                         entry: Arc::new(HostEntry::new(slot, Arc::clone(&self.hosts))),
                         spec: item.spec.clone(),
                         priority: item.priority,
                         locality: item.locality,
-                    });
+                    };
+                    self.check_host(index, &member);
+                    members.push(member);
                 }
             }
         }
         for member in by_address.into_values().flatten() {
+            if !addresses.contains(&member.spec.address) && self.stays(&spec, &member) {
+                members.push(member);
+                continue;
+            }
             membership.insert(member.priority);
             changed.insert(member.priority);
             self.remove_host(&master.clusters[index], member.entry.slot);
@@ -406,11 +470,12 @@ impl Core {
         item: &Listed<'_>,
         changed: &mut BTreeSet<u32>,
     ) -> HostMember {
+        let slot = member.entry.slot;
+        let facts = self.hosts.facts(slot);
+        facts.flags.fetch_and(!flag::PENDING_DYNAMIC_REMOVAL, AcqRel);
         if member.spec == *item.spec && member.priority == item.priority {
             return member;
         }
-        let slot = member.entry.slot;
-        let facts = self.hosts.facts(slot);
         let eds =
             flag::FAILED_EDS_HEALTH | flag::DEGRADED_EDS_HEALTH | flag::EDS_STATUS_DRAINING | flag::CANARY;
         let before = facts.flags.load(Relaxed);
@@ -432,9 +497,10 @@ impl Core {
         member
     }
 
-    fn remove_host(&self, cluster: &MasterCluster, slot: u32) {
-        let before = self.hosts.facts(slot).flags.fetch_or(flag::REMOVED, AcqRel);
-        cluster.shared.detector.remove(slot, before & flag::FAILED_OUTLIER_CHECK != 0);
+    pub(crate) fn remove_host(&self, cluster: &MasterCluster, slot: u32) {
+        self.hosts.facts(slot).flags.fetch_or(flag::REMOVED, AcqRel);
+        self.board.leave(slot);
+        cluster.shared.detector.remove(&self.hosts, slot);
         let spec = cluster.view.as_ref().map(|view| Arc::clone(&view.spec));
         let counters = ClusterCounters::default();
         let waiters = Waiters { slab: &self.slab, ready: &self.ready };
@@ -468,7 +534,7 @@ impl Core {
     }
 
     /// Builds a cluster's view anew; only the given priorities get new host sets.
-    fn rebuild(&self, master: &mut Master, index: usize, changed: &[u32]) {
+    pub(crate) fn rebuild(&self, master: &mut Master, index: usize, changed: &[u32]) {
         let Some(spec) = master.clusters[index].spec.clone() else { return };
         let old = master.clusters[index].view.clone();
         let composite = match &spec.kind {
@@ -533,13 +599,17 @@ impl Core {
     }
 
     /// Makes the present state visible. Returns the new epoch.
-    fn publish(&self, master: &mut Master) -> u64 {
+    pub(crate) fn publish(&self, master: &mut Master) -> u64 {
         let Some(policies) = master.policies.clone() else { return master.epoch };
         master.epoch += 1;
         let clusters = master
             .clusters
             .iter()
-            .map(|cluster| Entry { shared: Arc::clone(&cluster.shared), view: cluster.view.clone() })
+            .map(|cluster| Entry {
+                shared: Arc::clone(&cluster.shared),
+                view: cluster.view.clone(),
+                outlier: cluster.outlier.clone(),
+            })
             .collect();
         let snapshot = Arc::new(Snapshot { clusters, policies, runtime: master.runtime });
         let mut current = self.current.lock();
@@ -582,11 +652,11 @@ impl Core {
         }
     }
 
-    /// An ejected host's idle connections are closed.
+    /// A failed host's idle connections are closed.
     fn close_idle_of(&self, cluster: &MasterCluster, spec: &ClusterSpec, slots: &[u32]) {
         let counters = ClusterCounters::default();
         for &slot in slots {
-            if self.hosts.flags(slot) & flag::FAILED_OUTLIER_CHECK != 0 {
+            if self.hosts.flags(slot) & (flag::FAILED_OUTLIER_CHECK | flag::FAILED_ACTIVE_HC) != 0 {
                 for priority in 0..2u8 {
                     close_idle(&self.ask_of(cluster, Some(spec), slot, priority, &counters));
                 }
@@ -630,6 +700,7 @@ impl MasterCluster {
             spec: None,
             members: Vec::new(),
             view: None,
+            outlier: None,
             weights: Vec::new(),
             factor: 140,
             weighted_health: false,

@@ -13,6 +13,7 @@ fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
                 Some("array") => value.is_array(),
                 Some("string") => value.is_string(),
                 Some("integer") => value.is_u64() || value.is_i64(),
+                Some("number") => value.is_number(),
                 other => return Err(format!("the schema asks for type {other:?}")),
             },
             "minimum" => value.as_f64() >= wanted.as_f64(),

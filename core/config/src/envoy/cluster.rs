@@ -39,6 +39,7 @@ const CLUSTER: Fields = Fields::of(
         "least_request_lb_config",
         "round_robin_lb_config",
         "common_lb_config",
+        "ignore_health_on_host_removal",
         "transport_socket",
         "protocol_selection",
         "load_balancing_policy",
@@ -77,7 +78,6 @@ const CLUSTER: Fields = Fields::of(
 ])
 .not_available(&[
     "max_requests_per_connection",
-    "ignore_health_on_host_removal",
     "track_timeout_budgets",
     "track_cluster_stats",
     "queuing_policies",
@@ -101,10 +101,11 @@ const COMMON: Fields = Fields::of(
         "locality_weighted_lb_config",
         "update_merge_window",
         "consistent_hashing_lb_config",
+        "ignore_new_hosts_until_first_hc",
     ],
 )
 .not_used(&["close_connections_on_host_set_change"])
-.not_available(&["ignore_new_hosts_until_first_hc", "override_host_status"])
+.not_available(&["override_host_status"])
 .one_of(&[&["zone_aware_lb_config", "locality_weighted_lb_config"]]);
 
 const SUBSET: Fields = Fields::of(
@@ -164,8 +165,10 @@ pub(crate) fn cluster(at: &At<'_>) -> Result<(ClusterSpec, Option<String>)> {
     spec.outlier = msg.map("outlier_detection", outlier)?;
     protocol(&msg, &mut spec)?;
     if let Some(checks) = msg.get("health_checks") {
-        health_checks(&checks, spec.protocol)?;
+        spec.health_checks = health_checks(&checks, spec.protocol)?;
     }
+    spec.ignore_health_on_host_removal =
+        msg.or("ignore_health_on_host_removal", false, |flag| flag.bool())?;
     if let Some(socket) = msg.get("transport_socket") {
         spec.secure = is_tls(&socket)?;
     }
@@ -221,6 +224,8 @@ fn policy(msg: &Msg<'_>, spec: &mut ClusterSpec) -> Result<PolicySpec> {
             common.or("healthy_panic_threshold", 50, |p| percent(p, 100.0).map(panic_percent))?;
         spec.update_merge_window =
             common.or("update_merge_window", spec.update_merge_window, |d| d.millis())?;
+        spec.ignore_new_hosts_until_first_hc =
+            common.or("ignore_new_hosts_until_first_hc", false, |flag| flag.bool())?;
     }
     let typed = msg.get("load_balancing_policy");
     // Read in any case: its ranges hold even when a typed policy replaces it.

@@ -4,7 +4,9 @@ use super::address::{HostKey, Names, address};
 use crate::error::Result;
 use crate::read::{At, Fields, Seen};
 use crate::report::What;
-use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, PolicySpec};
+use nexthop_engine::spec::{
+    EndpointChecks, EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, PolicySpec,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 const ASSIGNMENT: Fields = Fields::of("ClusterLoadAssignment", &["cluster_name", "endpoints", "policy"])
@@ -24,9 +26,12 @@ const LB_ENDPOINT: Fields =
     Fields::of("LbEndpoint", &["endpoint", "health_status", "metadata", "load_balancing_weight"])
         .refused(&["endpoint_name"])
         .one_of(&[&["endpoint", "endpoint_name"]]);
-const ENDPOINT: Fields = Fields::of("Endpoint", &["address", "hostname"])
-    .not_used(&["additional_addresses", "observability_name"])
-    .not_available(&["health_check_config"]);
+const ENDPOINT: Fields = Fields::of("Endpoint", &["address", "hostname", "health_check_config"])
+    .not_used(&["additional_addresses", "observability_name"]);
+const CHECKS: Fields = Fields::of(
+    "Endpoint.HealthCheckConfig",
+    &["port_value", "hostname", "address", "disable_active_health_check"],
+);
 
 const HEALTH: &[(&str, i32)] =
     &[("UNKNOWN", 0), ("HEALTHY", 1), ("UNHEALTHY", 2), ("DRAINING", 3), ("TIMEOUT", 4), ("DEGRADED", 5)];
@@ -110,6 +115,27 @@ fn lb_endpoint(at: &At<'_>, names: Names) -> Result<EndpointSpec> {
         weight: msg.or("load_balancing_weight", 1, |w| w.u32_in(1, u32::MAX))?,
         health,
         metadata: msg.map("metadata", |m| m.metadata())?.unwrap_or_default(),
+        checks: endpoint.map("health_check_config", endpoint_checks)?.unwrap_or_default(),
+    })
+}
+
+fn endpoint_checks(at: &At<'_>) -> Result<EndpointChecks> {
+    let msg = at.message(&CHECKS)?;
+    let own = msg.map("address", |address_at| address(address_at, Names::Refused))?;
+    let port = u16::try_from(msg.or("port_value", 0, |p| p.u32_in(0, 65_535))?).unwrap_or(0);
+    at.note(What::NotAvailable, "known, but not available in this version: no host is checked actively");
+    let (address, own_port) = match own {
+        Some(HostKey { key, port: 0, .. }) => (key, 0),
+        Some(HostKey { key, port, .. }) => {
+            (key.rsplit_once(':').map_or("", |(name, _)| name).to_owned(), port)
+        }
+        None => (String::new(), 0),
+    };
+    Ok(EndpointChecks {
+        disabled: msg.or("disable_active_health_check", false, |flag| flag.bool())?,
+        port: if port == 0 { own_port } else { port },
+        hostname: msg.or("hostname", String::new(), |h| h.text())?,
+        address,
     })
 }
 

@@ -69,7 +69,7 @@ pub(super) fn regex_rewrite(at: &At<'_>) -> Result<RegexRewrite> {
     })
 }
 
-fn string_match(at: &At<'_>) -> Result<StringMatch> {
+pub(super) fn string_match(at: &At<'_>) -> Result<StringMatch> {
     let msg = at.message(&STRING)?;
     let ignore_case = msg.or("ignore_case", false, |flag| flag.bool())?;
     if let Some(exact) = msg.get("exact") {

@@ -1,6 +1,7 @@
 //! The protocol towards the hosts: `HttpProtocolOptions` and its older forms in the cluster itself.
 
 use super::hash_policy::hash_policies;
+use super::outlier::error_matcher;
 use super::retry::retry_policy;
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
@@ -18,6 +19,7 @@ const OPTIONS: Fields = Fields::of(
         "auto_config",
         "hash_policy",
         "retry_policy",
+        "outlier_detection",
     ],
 )
 .not_used(&[
@@ -26,7 +28,6 @@ const OPTIONS: Fields = Fields::of(
     "header_validation_config",
     "request_mirror_policies",
 ])
-.not_available(&["outlier_detection"])
 .one_of(&[&["explicit_http_config", "use_downstream_protocol_config", "auto_config"]]);
 const EXPLICIT: Fields =
     Fields::of("ExplicitHttpConfig", &["http_protocol_options", "http2_protocol_options"])
@@ -169,6 +170,13 @@ fn typed_options(at: &At<'_>, spec: &mut ClusterSpec) -> Result<()> {
     }
     spec.hash_policy = hash_policies(&msg)?;
     spec.retry = msg.map("retry_policy", retry_policy)?;
+    if let Some(at) = msg.get("outlier_detection") {
+        let matcher = error_matcher(&at)?;
+        match &mut spec.outlier {
+            Some(outlier) => outlier.error_matcher = Some(matcher),
+            None => at.note(What::NotUsed, "not used here: the cluster has no outlier_detection"),
+        }
+    }
     Ok(())
 }
 

@@ -246,8 +246,12 @@ pub(super) fn direct_response(at: &At<'_>) -> Result<RouteAction> {
     Ok(RouteAction::Direct { status: u16::try_from(status).unwrap_or(200), headers: Vec::new(), body })
 }
 
-/// Text from base64, of both alphabets, padded or not.
 fn from_base64(text: &str) -> Option<String> {
+    String::from_utf8(bytes_of_base64(text)?).ok()
+}
+
+/// Bytes from base64, of both alphabets, padded or not.
+pub(super) fn bytes_of_base64(text: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut bits, mut held) = (Vec::new(), 0u32, 0u32);
     for byte in text.trim_end_matches('=').bytes() {
         let digit = match byte {
@@ -265,7 +269,7 @@ fn from_base64(text: &str) -> Option<String> {
             bytes.push((held >> bits & 0xff) as u8);
         }
     }
-    String::from_utf8(bytes).ok()
+    Some(bytes)
 }
 
 #[cfg(test)]

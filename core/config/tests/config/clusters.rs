@@ -285,11 +285,8 @@ fn what_is_noted() {
             "[0].transport_socket"
         ]
     );
-    let text = "- {name: a, outlier_detection: {enforcing_success_rate: 0, success_rate_minimum_hosts: 3, detect_degraded_hosts: true, split_external_local_origin_errors: false}}";
-    assert_eq!(
-        noted(text, What::NotAvailable),
-        ["[0].outlier_detection.success_rate_minimum_hosts", "[0].outlier_detection.detect_degraded_hosts"]
-    );
+    let text = "- {name: a, outlier_detection: {detect_degraded_hosts: true}, common_http_protocol_options: {max_stream_duration: 1s}}";
+    assert_eq!(noted(text, What::NotAvailable), ["[0].common_http_protocol_options.max_stream_duration"]);
     let json = read(text).unwrap().report.to_json();
     assert_eq!(json["entries"][0]["what"], "not_available");
     assert_eq!(json["entries"][0]["line"], 1);

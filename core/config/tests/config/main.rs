@@ -1,5 +1,6 @@
 //! Documents in, specs or complaints out.
 
+mod checks;
 mod clusters;
 mod composite;
 mod documents;

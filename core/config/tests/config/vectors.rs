@@ -38,11 +38,24 @@ fn outlier_detection() {
             "enforcing_consecutive_gateway_failure": spec.enforcing_consecutive_gateway_failure,
             "max_ejection_percent": spec.max_ejection_percent,
             "always_eject_one_host": spec.always_eject_one_host,
+            "split_external_local_origin_errors": spec.split_external_local_origin_errors,
+            "consecutive_local_origin_failure": spec.consecutive_local_origin_failure,
+            "enforcing_consecutive_local_origin_failure": spec.enforcing_consecutive_local_origin_failure,
+            "enforcing_success_rate": spec.enforcing_success_rate,
+            "enforcing_local_origin_success_rate": spec.enforcing_local_origin_success_rate,
+            "success_rate_minimum_hosts": spec.success_rate_minimum_hosts,
+            "success_rate_request_volume": spec.success_rate_request_volume,
+            "success_rate_stdev_factor": spec.success_rate_stdev_factor,
+            "failure_percentage_threshold": spec.failure_percentage_threshold,
+            "enforcing_failure_percentage": spec.enforcing_failure_percentage,
+            "enforcing_failure_percentage_local_origin": spec.enforcing_failure_percentage_local_origin,
+            "failure_percentage_minimum_hosts": spec.failure_percentage_minimum_hosts,
+            "failure_percentage_request_volume": spec.failure_percentage_request_volume,
+            "successful_active_health_check_uneject_host": spec.successful_active_health_check_uneject_host,
+            "detect_degraded_hosts": spec.detect_degraded_hosts,
         });
         for (name, value) in case["expect"]["effective"].as_object().into_iter().flatten() {
-            if let Some(own) = numbers.get(name) {
-                assert_eq!(own, value, "{name} of {case}");
-            }
+            assert_eq!(numbers.get(name), Some(value), "{name} of {case}");
         }
     }
 }

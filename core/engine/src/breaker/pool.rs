@@ -53,6 +53,11 @@ pub(crate) const fn credits(word: u64) -> u64 {
     word >> CREDIT_SHIFT
 }
 
+/// The word with its good answers and nothing in use.
+pub(crate) const fn served_alone(word: u64) -> u64 {
+    word & (SERVED_MAX << SERVED_SHIFT)
+}
+
 /// Free streams.
 const fn free(word: u64, streams: u64) -> u64 {
     (connections(word) * streams).saturating_sub(active(word))

@@ -1,47 +1,45 @@
 //! The outlier event log: Envoy's JSON lines (`spec/outlier-detection.md` section 14).
 
+use super::Kind;
 use crate::events::{Json, timestamp};
 
-/// Which detector fired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Consecutive5xx,
-    ConsecutiveGatewayFailure,
-}
-
-impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Consecutive5xx => "CONSECUTIVE_5XX",
-            Self::ConsecutiveGatewayFailure => "CONSECUTIVE_GATEWAY_FAILURE",
-        }
-    }
-}
-
 /// One line to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Record {
-    /// `None` = un-ejection.
-    pub(crate) eject: Option<Kind>,
+    pub(crate) event: Event,
     pub(crate) num_ejections: u32,
     pub(crate) enforced: bool,
+    /// Whole seconds since the opposite action.
     pub(crate) secs_since_last_action: Option<u64>,
 }
 
-impl Record {
-    pub(crate) fn eject(kind: Kind, num_ejections: u32, enforced: bool, since: Option<u64>) -> Self {
-        Self { eject: Some(kind), num_ejections, enforced, secs_since_last_action: since }
-    }
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Event {
+    /// With the rates that led to it.
+    Eject(Kind, Rates),
+    Uneject,
+}
 
-    /// Envoy writes every un-ejection as CONSECUTIVE_5XX, not enforced.
-    pub(crate) fn uneject(num_ejections: u32, since: Option<u64>) -> Self {
-        Self { eject: None, num_ejections, enforced: false, secs_since_last_action: since }
-    }
+/// Success rates in percent, -1 = not computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rates {
+    pub(crate) host: f64,
+    pub(crate) average: f64,
+    pub(crate) threshold: f64,
+}
+
+impl Rates {
+    pub(crate) const NONE: Self = Self { host: -1.0, average: -1.0, threshold: -1.0 };
 }
 
 /// The line of a record.
 pub(crate) fn line(record: &Record, cluster: &str, address: &str, unix_nanos: u64) -> String {
-    let kind = record.eject.unwrap_or(Kind::Consecutive5xx);
+    // Envoy writes every un-ejection as CONSECUTIVE_5XX, not enforced.
+    let (kind, action) = match record.event {
+        Event::Eject(kind, _) => (kind, "EJECT"),
+        Event::Uneject => (Kind::Consecutive5xx, "UNEJECT"),
+    };
     let mut json = Json::new().text("type", kind.name()).text("timestamp", &timestamp(unix_nanos));
     if let Some(seconds) = record.secs_since_last_action {
         json = json.text("secs_since_last_action", &seconds.to_string());
@@ -49,34 +47,26 @@ pub(crate) fn line(record: &Record, cluster: &str, address: &str, unix_nanos: u6
     json = json
         .text("cluster_name", cluster)
         .text("upstream_url", address)
-        .text("action", if record.eject.is_some() { "EJECT" } else { "UNEJECT" })
+        .text("action", action)
         .raw("num_ejections", record.num_ejections)
         .raw("enforced", record.enforced);
-    if record.eject.is_some() {
-        json = json.raw("eject_consecutive_event", "{}");
-    }
+    let Event::Eject(kind, rates) = record.event else { return json.end() };
+    // Rates are cut to whole percents.
+    let whole = |rate: f64| rate as u32;
+    let json = match kind {
+        Kind::SuccessRate | Kind::LocalOriginSuccessRate => json.raw(
+            "eject_success_rate_event",
+            Json::new()
+                .raw("host_success_rate", whole(rates.host))
+                .raw("cluster_average_success_rate", whole(rates.average))
+                .raw("cluster_success_rate_ejection_threshold", whole(rates.threshold))
+                .end(),
+        ),
+        Kind::FailurePercentage | Kind::LocalOriginFailurePercentage => json.raw(
+            "eject_failure_percentage_event",
+            Json::new().raw("host_success_rate", whole(rates.host)).end(),
+        ),
+        _ => json.raw("eject_consecutive_event", "{}"),
+    };
     json.end()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_as_envoy_writes_them() {
-        let eject = Record::eject(Kind::Consecutive5xx, 1, true, None);
-        assert_eq!(
-            line(&eject, "fake_cluster", "10.0.0.1:443", 1_545_123_600_000_000_000),
-            "{\"type\":\"CONSECUTIVE_5XX\",\"timestamp\":\"2018-12-18T09:00:00.000Z\",\"cluster_name\":\"fake_cluster\",\
-             \"upstream_url\":\"10.0.0.1:443\",\"action\":\"EJECT\",\"num_ejections\":1,\"enforced\":true,\
-             \"eject_consecutive_event\":{}}"
-        );
-        let back = Record::uneject(1, Some(30));
-        assert_eq!(
-            line(&back, "c", "h", 0),
-            "{\"type\":\"CONSECUTIVE_5XX\",\"timestamp\":\"1970-01-01T00:00:00.000Z\",\
-             \"secs_since_last_action\":\"30\",\"cluster_name\":\"c\",\"upstream_url\":\"h\",\"action\":\"UNEJECT\",\
-             \"num_ejections\":1,\"enforced\":false}"
-        );
-    }
 }

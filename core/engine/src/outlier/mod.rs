@@ -1,18 +1,30 @@
-//! Passive health checking: consecutive failures eject a host, sweeps bring it back
-//! (`spec/outlier-detection.md` sections 4 to 8, 11, 12).
+//! Passive health checking: results of attempts and sweeps over time windows eject hosts, sweeps bring them back
+//! (`spec/outlier-detection.md`).
+//!
+//! `report` books results and says which detectors met their threshold, `eject` acts on that, `sweep` is the work
+//! of the interval. Successes are read from the host's own count, so that a good answer costs nothing here.
 
-use crate::clock::{MILLI, Time, nanos};
+use crate::clock::{MILLI, Time};
 use crate::hosts::{HostArena, flag};
-use crate::random::{Random, Source};
-use crate::spec::OutlierSpec;
-use crate::stats::{ClusterCounters, Counter};
+use crate::stats::ClusterCounters;
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
+mod eject;
+mod errors;
 mod event;
+mod kind;
+mod report;
+mod rules;
+mod sweep;
+mod wants;
 
-pub(crate) use event::{Kind, Record, line};
+pub(crate) use event::{Event, Rates, Record, line};
+pub(crate) use kind::Kind;
+pub(crate) use report::{Met, Told, external, tell};
+pub(crate) use rules::{Overrides, Rules};
+pub(crate) use wants::DetectorWants;
 
 /// Ejection state of a cluster; survives document updates as its hosts do.
 #[derive(Default)]
@@ -22,18 +34,41 @@ pub(crate) struct Detector {
 
 #[derive(Default)]
 struct State {
+    /// A detector is configured. Reports on an older snapshot may come later than its end.
+    on: bool,
+    /// Decisions use this number, see [`sweep`] for how it can exceed the ejected hosts.
     ejections_active: u32,
-    /// By slot; only hosts that were ejected at least once.
-    hosts: BTreeMap<u32, Ejection>,
+    /// By slot: hosts that were ejected, degraded or seen by a sweep.
+    hosts: BTreeMap<u32, Host>,
+    /// Mean and threshold of the last success rate run, by side; `None` = not computed.
+    published: [Option<(f64, f64)>; 2],
 }
 
+/// What the detector knows of a host besides its counters.
 #[derive(Default)]
-struct Ejection {
+struct Host {
     num_ejections: u32,
     multiplier: u32,
     last_ejection: Option<Time>,
     last_unejection: Option<Time>,
+    /// Of the newest ejection or degradation, whichever came last.
     jitter_ms: u64,
+    degrade_multiplier: u32,
+    last_degraded: Option<Time>,
+    last_undegraded: Option<Time>,
+    /// Counts at the beginning of the present window.
+    mark: sweep::Counts,
+    /// Success rates of the last window, by side.
+    published: [Option<f64>; 2],
+}
+
+/// Which failures a window counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Answers of the server, and everything while errors are not split.
+    External,
+    /// Failures on this side.
+    Local,
 }
 
 /// What one report or sweep did; the caller writes the log and rebuilds host lists.
@@ -48,159 +83,12 @@ pub(crate) struct Effects {
 /// One cluster's detector with what it works on.
 #[derive(Clone, Copy)]
 pub(crate) struct Watch<'a> {
-    pub(crate) spec: &'a OutlierSpec,
+    pub(crate) rules: &'a Rules,
     pub(crate) detector: &'a Detector,
     pub(crate) hosts: &'a HostArena,
     pub(crate) counters: &'a ClusterCounters,
     /// All hosts of the cluster, over all priorities.
     pub(crate) number_of_hosts: u32,
-}
-
-/// Books a result given as HTTP code (section 4.2, errors not split by origin). Returns whether a threshold
-/// was met, so that [`Watch::fire`] must follow.
-#[inline]
-pub(crate) fn book(watch: &Watch<'_>, slot: u32, code: u16) -> bool {
-    let facts = watch.hosts.facts(slot);
-    if !(500..600).contains(&code) {
-        // Loads first: a healthy host's counters stay clean in every core's cache.
-        for counter in [&facts.consecutive_5xx, &facts.consecutive_gateway] {
-            if counter.load(Relaxed) != 0 {
-                counter.store(0, Relaxed);
-            }
-        }
-        return false;
-    }
-    let mut met = false;
-    if (502..=504).contains(&code) {
-        met |= facts.consecutive_gateway.fetch_add(1, AcqRel) + 1 == watch.spec.consecutive_gateway_failure;
-    } else {
-        facts.consecutive_gateway.store(0, Relaxed);
-    }
-    met |= facts.consecutive_5xx.fetch_add(1, AcqRel) + 1 == watch.spec.consecutive_5xx;
-    met
-}
-
-impl Watch<'_> {
-    /// Handles what [`book`] met: gateway first, then 5xx (section 5).
-    #[cold]
-    pub(crate) fn fire(&self, slot: u32, now: Time, random: &mut Source) -> Effects {
-        let mut effects = Effects::default();
-        let facts = self.hosts.facts(slot);
-        for kind in [Kind::ConsecutiveGatewayFailure, Kind::Consecutive5xx] {
-            let (counter, threshold, detected) = match kind {
-                Kind::ConsecutiveGatewayFailure => (
-                    &facts.consecutive_gateway,
-                    self.spec.consecutive_gateway_failure,
-                    Counter::OutlierEjectionsDetectedConsecutiveGatewayFailure,
-                ),
-                Kind::Consecutive5xx => (
-                    &facts.consecutive_5xx,
-                    self.spec.consecutive_5xx,
-                    Counter::OutlierEjectionsDetectedConsecutive5xx,
-                ),
-            };
-            if threshold == 0 || counter.load(Relaxed) != threshold {
-                continue;
-            }
-            let flags = facts.flags.load(Relaxed);
-            if flags & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK) != 0 {
-                continue;
-            }
-            self.counters.count(detected);
-            self.eject(slot, kind, now, random, &mut effects);
-            if kind == Kind::Consecutive5xx {
-                self.counters.count(Counter::OutlierEjectionsConsecutive5xx);
-            }
-            counter.store(0, Relaxed);
-        }
-        effects
-    }
-
-    /// Section 6.
-    fn eject(&self, slot: u32, kind: Kind, now: Time, random: &mut Source, effects: &mut Effects) {
-        let mut state = self.detector.state.lock();
-        let limit = self.spec.max_ejection_percent.min(100);
-        let percent = 100.0 * f64::from(state.ejections_active + 1) / f64::from(self.number_of_hosts.max(1));
-        let allowed =
-            percent <= f64::from(limit) || (self.spec.always_eject_one_host && state.ejections_active == 0);
-        if !allowed {
-            self.counters.count(Counter::OutlierEjectionsOverflow);
-            return;
-        }
-        if kind == Kind::Consecutive5xx {
-            self.counters.count(Counter::OutlierEjectionsTotal);
-        }
-        let percentage = match kind {
-            Kind::Consecutive5xx => self.spec.enforcing_consecutive_5xx,
-            Kind::ConsecutiveGatewayFailure => self.spec.enforcing_consecutive_gateway_failure,
-        };
-        let enforced = match percentage.min(100) {
-            0 => false,
-            100 => true,
-            p => random.next_u64() % 100 < u64::from(p),
-        };
-        let base = nanos(self.spec.base_ejection_time);
-        let max = nanos(self.spec.max_ejection_time);
-        let host = state.hosts.entry(slot).or_default();
-        let since = host.last_unejection.map(|then| now.since(then) / (1000 * MILLI));
-        if !enforced {
-            let record = Record::eject(kind, host.num_ejections, false, since);
-            effects.log.push((slot, record));
-            return;
-        }
-        host.num_ejections += 1;
-        host.last_ejection = Some(now);
-        let jitter = nanos(self.spec.max_ejection_time_jitter) / MILLI;
-        host.jitter_ms = random.next_u64() % (jitter + 1);
-        if u64::from(host.multiplier).saturating_mul(base) < max.saturating_add(base) {
-            host.multiplier += 1;
-        }
-        effects.log.push((slot, Record::eject(kind, host.num_ejections, true, since)));
-        state.ejections_active += 1;
-        self.counters.count(Counter::OutlierEjectionsEnforcedTotal);
-        self.counters.count(match kind {
-            Kind::Consecutive5xx => Counter::OutlierEjectionsEnforcedConsecutive5xx,
-            Kind::ConsecutiveGatewayFailure => Counter::OutlierEjectionsEnforcedConsecutiveGatewayFailure,
-        });
-        self.hosts.facts(slot).flags.fetch_or(flag::FAILED_OUTLIER_CHECK, AcqRel);
-        effects.changed.push(slot);
-    }
-
-    /// One interval sweep (section 8): un-ejection, then decay of the multipliers.
-    pub(crate) fn sweep(&self, now: Time) -> Effects {
-        let mut effects = Effects::default();
-        let mut state = self.detector.state.lock();
-        let State { ejections_active, hosts } = &mut *state;
-        let base = nanos(self.spec.base_ejection_time);
-        let max = nanos(self.spec.max_ejection_time);
-        for (&slot, host) in hosts.iter_mut() {
-            let facts = self.hosts.facts(slot);
-            if facts.flags.load(Relaxed) & flag::FAILED_OUTLIER_CHECK == 0 {
-                continue;
-            }
-            let span = u64::from(host.multiplier).saturating_mul(base).min(max);
-            let span = span.saturating_add(host.jitter_ms.saturating_mul(MILLI));
-            if host.last_ejection.is_none_or(|then| span <= now.since(then)) {
-                *ejections_active = ejections_active.saturating_sub(1);
-                facts.flags.fetch_and(!flag::FAILED_OUTLIER_CHECK, AcqRel);
-                facts.consecutive_5xx.store(0, Relaxed);
-                facts.consecutive_gateway.store(0, Relaxed);
-                host.last_unejection = Some(now);
-                let since = host.last_ejection.map(|then| now.since(then) / (1000 * MILLI));
-                effects.log.push((slot, Record::uneject(host.num_ejections, since)));
-                effects.changed.push(slot);
-            }
-        }
-        let interval = nanos(self.spec.interval);
-        for (&slot, host) in hosts.iter_mut() {
-            let ejected = self.hosts.flags(slot) & flag::FAILED_OUTLIER_CHECK != 0;
-            let rested = host.last_unejection.is_some_and(|then| now.since(then) >= interval);
-            if !ejected && rested && host.multiplier > 0 {
-                host.multiplier -= 1;
-            }
-        }
-        effects
-    }
 }
 
 /// The state of a detector, held.
@@ -214,33 +102,63 @@ impl Detector {
         Hold { _state: self.state.lock() }
     }
 
-    /// Hosts ejected right now.
+    /// The internal number of ejections, which the gauge shows.
     pub(crate) fn ejections_active(&self) -> u32 {
         self.state.lock().ejections_active
     }
 
-    /// A host left the cluster: its state goes, without a log line.
-    pub(crate) fn remove(&self, slot: u32, ejected: bool) {
+    /// Success rate of a host in the last window, percent.
+    pub(crate) fn success_rate(&self, slot: u32, side: Side) -> Option<f64> {
+        self.state.lock().hosts.get(&slot).and_then(|host| host.published[side as usize])
+    }
+
+    /// Mean and ejection threshold of the last success rate run.
+    #[cfg(test)]
+    pub(crate) fn cluster_success_rate(&self, side: Side) -> Option<(f64, f64)> {
+        self.state.lock().published[side as usize]
+    }
+
+    /// Detection begins on hosts that are there already: their counters and windows start now.
+    pub(crate) fn start(&self, hosts: &HostArena, slots: impl Iterator<Item = u32>) {
+        let mut state = self.state.lock();
+        state.on = true;
+        for slot in slots {
+            reset_counters(hosts, slot);
+            state.hosts.entry(slot).or_default().mark = sweep::Counts::read(hosts, slot);
+        }
+    }
+
+    /// A host left the cluster (its flag says so already): its state goes, without a log line.
+    pub(crate) fn remove(&self, hosts: &HostArena, slot: u32) {
         let mut state = self.state.lock();
         state.hosts.remove(&slot);
-        if ejected {
+        // Asked under the lock: nobody ejects a host that is marked as removed.
+        if hosts.flags(slot) & flag::FAILED_OUTLIER_CHECK != 0 {
             state.ejections_active = state.ejections_active.saturating_sub(1);
         }
     }
 
-    /// The detector is no longer configured: every ejected host comes back. Returns them.
-    pub(crate) fn clear(&self, hosts: &HostArena) -> Vec<u32> {
+    /// The detector is no longer configured: every host comes back.
+    pub(crate) fn clear(&self, hosts: &HostArena) {
         let mut state = self.state.lock();
-        let slots: Vec<u32> = std::mem::take(&mut state.hosts).into_keys().collect();
-        state.ejections_active = 0;
-        slots
-            .into_iter()
-            .filter(|slot| {
-                let before = hosts.facts(*slot).flags.fetch_and(!flag::FAILED_OUTLIER_CHECK, AcqRel);
-                before & flag::FAILED_OUTLIER_CHECK != 0
-            })
-            .collect()
+        for slot in std::mem::take(&mut *state).hosts.into_keys() {
+            let mine = flag::FAILED_OUTLIER_CHECK | flag::DEGRADED_OUTLIER_DETECTION;
+            hosts.facts(slot).flags.fetch_and(!mine, AcqRel);
+        }
     }
+}
+
+/// All consecutive counters of a host begin anew.
+fn reset_counters(hosts: &HostArena, slot: u32) {
+    let facts = hosts.facts(slot);
+    facts.consecutive_5xx.store(0, Relaxed);
+    facts.consecutive_gateway.store(0, Relaxed);
+    hosts.passive(slot).consecutive_local.store(0, Relaxed);
+}
+
+/// Whole seconds from an earlier action.
+fn seconds_since(then: Option<Time>, now: Time) -> Option<u64> {
+    then.map(|then| now.since(then) / (1000 * MILLI))
 }
 
 #[cfg(test)]

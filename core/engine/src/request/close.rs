@@ -10,7 +10,6 @@ use crate::ids::{Id, request_of};
 use crate::outcome::{
     Misuse, Outcome, Packed, action, bits, failure, finish, flags, note, outcome_bits, reason,
 };
-use crate::outlier::{Watch, book};
 use crate::request::slab::Slot;
 use crate::retry::reply_of;
 use crate::stats::Counter;
@@ -50,7 +49,9 @@ impl Walk<'_> {
         served: bool,
     ) {
         let facts = host.facts();
-        let gone = facts.flags.load(Relaxed) & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK) != 0;
+        let gone = facts.flags.load(Relaxed)
+            & (flag::REMOVED | flag::FAILED_OUTLIER_CHECK | flag::FAILED_ACTIVE_HC)
+            != 0;
         let p = usize::from(routing);
         if !attempt.counted {
             let pool = &host.load().pools[p];
@@ -134,7 +135,8 @@ impl Walk<'_> {
             if kind == failure::REMOTE_RESET && self.speaks_http2(&attempt) {
                 self.clusters[attempt.cluster as usize].counters.count(Counter::RqRxReset);
             }
-            self.body_broke(&attempt, kind);
+            // As before the headers; but it is never retried.
+            self.tell_failure(&attempt, kind);
         } else if grpc_of(outcome, trailers).is_some_and(|status| status != 0) {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
@@ -146,34 +148,7 @@ impl Walk<'_> {
         Ok(self.verdict(st, action::FORWARD, reason::STREAM_ENDED, 0, 0))
     }
 
-    /// A reset after the headers counts against the host as one before them; it is never retried.
-    fn body_broke(&mut self, attempt: &Attempt, kind: u8) {
-        let silent = matches!(
-            kind,
-            failure::OVERFLOW
-                | failure::MAX_STREAM_DURATION
-                | failure::NO_ERROR_RESET
-                | failure::GLOBAL_TIMEOUT
-                | failure::TIMEOUT
-        );
-        let entry = &self.snapshot.clusters[attempt.cluster as usize];
-        let Some(view) = entry.view.as_ref().filter(|_| !silent) else { return };
-        let Some(spec) = &view.spec.outlier else { return };
-        let watch = Watch {
-            spec,
-            detector: &entry.shared.detector,
-            hosts: &self.core.hosts,
-            counters: &self.clusters[attempt.cluster as usize].counters,
-            number_of_hosts: view.members.len() as u32,
-        };
-        let code = if kind == failure::PER_TRY_IDLE_TIMEOUT { 504 } else { 503 };
-        if book(&watch, attempt.slot, code) && self.core.hosts.flags(attempt.slot) & flag::REMOVED == 0 {
-            let effects = watch.fire(attempt.slot, self.now, self.random);
-            self.core.outlier_effects(attempt.cluster, &effects, self.now);
-        }
-    }
-
-    /// `cancel`: no report to the detector, no retry; the request ends unless others are in flight.
+    /// `cancel`: the host is not judged, no retry; the request ends unless others are in flight.
     pub(crate) fn cancel(&mut self, attempt: u64) -> Packed {
         let id = Id::unpack(attempt);
         let Ok(slot) = Walk::find(self.core, id) else { return Packed::NOTHING };
@@ -184,6 +159,7 @@ impl Walk<'_> {
         }
         let Some(at) = st.attempt(id.attempt) else { return Packed::NOTHING };
         self.now = st.at(self.now);
+        self.tell_cancelled(&st.attempts[at].clone());
         self.cut(slot, request_of(attempt), st, at);
         if st.attempts.is_empty() {
             self.done(request_of(attempt), slot, st);
@@ -216,6 +192,8 @@ impl Walk<'_> {
                 self.time_out(&st.attempts[0].clone());
                 self.clusters[st.cluster as usize].counters.count(Counter::RqTimeout);
                 self.clusters[st.cluster as usize].counters.count_status(504, false);
+            } else if why != finish::SHUTDOWN {
+                self.tell_cancelled(&st.attempts[0].clone());
             }
             self.cut(slot, request, st, 0);
         }
@@ -248,9 +226,7 @@ impl Walk<'_> {
     /// The global limit ran out on an attempt (section 14.3).
     fn time_out(&mut self, attempt: &Attempt) {
         self.core.hosts.facts(attempt.slot).rq_timeout.fetch_add(1, Relaxed);
-        if !attempt.answered {
-            self.body_broke(attempt, failure::PER_TRY_IDLE_TIMEOUT);
-        }
+        self.tell_failure(attempt, failure::GLOBAL_TIMEOUT);
     }
 
     /// A fact about a request or attempt. Stale ids are accepted.

@@ -8,6 +8,7 @@ mod begin;
 mod choose;
 mod close;
 mod report;
+mod tell;
 
 use crate::breaker::{Ask, Grant, Promotions};
 use crate::clock::Time;
@@ -23,6 +24,8 @@ use slab::{Slab, Slot, Stock};
 
 pub use begin::{Stateless, UNKNOWN_TARGET};
 pub use report::Report;
+#[cfg(test)]
+pub(crate) use report::grpc_to_http;
 
 pub(crate) use state::{Course, End, Phase, State};
 use std::sync::Arc;

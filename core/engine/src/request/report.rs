@@ -6,10 +6,9 @@ use super::state::{Attempt, End, Phase, State};
 use crate::breaker::{Members, ledger};
 use crate::clock::{MILLI, Time};
 use crate::headers::HeaderView;
-use crate::hosts::flag;
+use crate::health::IMMEDIATE_FAIL;
 use crate::ids::{Id, request_of};
 use crate::outcome::{Misuse, Outcome, Packed, action, failure, flags, outcome_bits, reason};
-use crate::outlier::{Watch, book};
 use crate::policies::Policies;
 use crate::random::Random;
 use crate::request::slab::Slot;
@@ -96,7 +95,8 @@ impl<'a> Walk<'a> {
         let Some(attempt) = st.attempts.pop() else { return Misuse::Ended.into() };
         let host = self.core.hosts.host(attempt.slot);
         if host.facts().has_failed() {
-            self.tell_outlier(&attempt, status);
+            // Clusters that look closer at their answers take the other way (`Course::plain_success`).
+            self.tell_answer(&attempt, status, status, false, true, HeaderView::EMPTY);
         }
         self.free_retry(st);
         let counters = &self.clusters[st.cluster as usize].counters;
@@ -168,7 +168,10 @@ impl<'a> Walk<'a> {
         if !good {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
-        self.tell_outlier(&attempt, code);
+        if !headers.is_empty() && headers.first(IMMEDIATE_FAIL).is_some() {
+            self.core.immediate_fail(attempt.slot, self.now);
+        }
+        self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
         let retry = if st.retries && !st.interim {
             let extra =
                 if st.has_rare { st.rare.as_deref().and_then(|rare| rare.extra.as_deref()) } else { None };
@@ -273,9 +276,7 @@ impl<'a> Walk<'a> {
         if kind != failure::OVERFLOW {
             facts.rq_error.fetch_add(1, Relaxed);
         }
-        if !matches!(kind, failure::OVERFLOW | failure::MAX_STREAM_DURATION | failure::NO_ERROR_RESET) {
-            self.tell_outlier(&attempt, if timeout { 504 } else { 503 });
-        }
+        self.tell_failure(&attempt, kind);
         let unsent = connect || kind == failure::OVERFLOW || outcome.bits & outcome_bits::NOT_SENT != 0;
         st.sent |= !unsent;
         let retry = if kind == failure::GLOBAL_TIMEOUT || !st.retries || st.interim {
@@ -325,25 +326,6 @@ impl<'a> Walk<'a> {
     pub(crate) fn speaks_http2(&self, attempt: &Attempt) -> bool {
         let view = self.snapshot.clusters[attempt.cluster as usize].view.as_ref();
         view.is_some_and(|view| view.spec.protocol == Protocol::Http2)
-    }
-
-    /// Section 17: every attempt is told, before the retry decision.
-    #[inline]
-    fn tell_outlier(&mut self, attempt: &Attempt, code: u16) {
-        let entry = &self.snapshot.clusters[attempt.cluster as usize];
-        let Some(view) = &entry.view else { return };
-        let Some(spec) = &view.spec.outlier else { return };
-        let watch = Watch {
-            spec,
-            detector: &entry.shared.detector,
-            hosts: &self.core.hosts,
-            counters: &self.clusters[attempt.cluster as usize].counters,
-            number_of_hosts: view.members.len() as u32,
-        };
-        if book(&watch, attempt.slot, code) && self.core.hosts.flags(attempt.slot) & flag::REMOVED == 0 {
-            let effects = watch.fire(attempt.slot, self.now, self.random);
-            self.core.outlier_effects(attempt.cluster, &effects, self.now);
-        }
     }
 
     /// Section 8. `sent`: bytes of the request may have left.
@@ -484,7 +466,7 @@ fn grpc_status(value: &[u8]) -> u8 {
 }
 
 /// The HTTP code that a gRPC status counts as.
-fn grpc_to_http(status: u8) -> u16 {
+pub(crate) fn grpc_to_http(status: u8) -> u16 {
     const CODES: [u16; 17] =
         [200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401];
     CODES.get(usize::from(status)).copied().unwrap_or(500)

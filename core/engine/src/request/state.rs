@@ -159,7 +159,9 @@ impl Course {
     /// Of every request that policy number `at` treats in `cluster`, but for what its own head says.
     pub(crate) fn new(policies: &Policies, at: u32, cluster: u32) -> Self {
         let policy = &policies.list[at as usize];
-        let own = policies.cluster(cluster).and_then(|own| own.retry.as_ref());
+        let own = policies.cluster(cluster);
+        let judged = own.is_some_and(|own| own.judged);
+        let own = own.and_then(|own| own.retry.as_ref());
         let (retry, wants) = own.map_or((&policy.retry, policy.wants), |(retry, wants)| (retry, *wants));
         Self {
             policies: policies.generation,
@@ -173,7 +175,7 @@ impl Course {
             on: retry.on,
             back_off: retry.back_off,
             wants,
-            plain_success: retry.ignores_success(),
+            plain_success: retry.ignores_success() && !judged,
             marks: policy.attempt_count_to_upstream || policy.attempt_count_to_client,
             ..Self::EMPTY
         }

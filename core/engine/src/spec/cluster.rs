@@ -1,6 +1,6 @@
 //! Clusters (`spec/load-balancing.md` section 1.3, `spec/breakers-and-health.md` A1).
 
-use super::{Endpoints, ForwardSpec, HashPolicySpec, OutlierSpec, PolicySpec, RetrySpec};
+use super::{Endpoints, ForwardSpec, HashPolicySpec, HealthCheckSpec, OutlierSpec, PolicySpec, RetrySpec};
 use std::time::Duration;
 
 /// One cluster.
@@ -26,6 +26,12 @@ pub struct ClusterSpec {
     pub breakers: Breakers,
     /// `None` = no detector.
     pub outlier: Option<OutlierSpec>,
+    /// Active checks; none = the hosts are not checked.
+    pub health_checks: Vec<HealthCheckSpec>,
+    /// A host that is no longer listed goes even while its active check passes. Defaults to false.
+    pub ignore_health_on_host_removal: bool,
+    /// New hosts are left out of priority load and panic until their first check. Defaults to false.
+    pub ignore_new_hosts_until_first_hc: bool,
     /// HTTP version spoken to the hosts. Defaults to HTTP/1.1.
     pub protocol: Protocol,
     /// Streams per HTTP/2 connection. Defaults to 1,024.
@@ -57,6 +63,9 @@ impl Default for ClusterSpec {
             connect_timeout: Duration::from_secs(5),
             breakers: Breakers::default(),
             outlier: None,
+            health_checks: Vec::new(),
+            ignore_health_on_host_removal: false,
+            ignore_new_hosts_until_first_hc: false,
             protocol: Protocol::Http1,
             max_concurrent_streams: 1024,
             idle_timeout: Duration::from_secs(3600),

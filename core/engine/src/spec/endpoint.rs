@@ -41,6 +41,21 @@ pub struct EndpointSpec {
     pub health: HealthStatus,
     /// All namespaces.
     pub metadata: Metadata,
+    /// How it is checked.
+    pub checks: EndpointChecks,
+}
+
+/// `health_check_config` of an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointChecks {
+    /// Not at all.
+    pub disabled: bool,
+    /// Port to check instead of its own; 0 = its own, or the check's.
+    pub port: u16,
+    /// Host header or authority instead of the check's; empty = the check's.
+    pub hostname: String,
+    /// `ip` or `[v6]` to check instead of its own; empty = its own.
+    pub address: String,
 }
 
 impl Default for EndpointSpec {
@@ -52,6 +67,7 @@ impl Default for EndpointSpec {
             weight: 1,
             health: HealthStatus::Unknown,
             metadata: Metadata::default(),
+            checks: EndpointChecks::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod cluster;
 mod endpoint;
+mod health;
 mod outlier;
 mod policy;
 mod retry;
@@ -14,8 +15,9 @@ mod value;
 pub use cluster::{
     Breakers, ClusterKind, ClusterSpec, ConnectionStyle, Protocol, RetryBudget, RoutingPriority, Thresholds,
 };
-pub use endpoint::{EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints};
-pub use outlier::OutlierSpec;
+pub use endpoint::{EndpointChecks, EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints};
+pub use health::{HealthCheckSpec, HttpProbe, Probe};
+pub use outlier::{ErrorMatch, OutlierSpec};
 pub use policy::{
     ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LocalityBalancing, PolicySpec, RegexRewrite,
     SelectionMethod,

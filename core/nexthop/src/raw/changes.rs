@@ -128,6 +128,7 @@ fn build(change: &HostChange<'_>, port: u16) -> Result<EndpointSpec, String> {
         weight: weight(change)?,
         health: health(change.health)?,
         metadata: metadata(change.metadata)?,
+        ..EndpointSpec::default()
     })
 }
 

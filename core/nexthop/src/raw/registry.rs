@@ -141,6 +141,8 @@ pub(super) fn create(options: &Options, documents: &[Document<'_>]) -> Result<Ar
         lease: if options.lease == 0 { defaults.lease } else { options.lease },
         events: if options.events == 0 { defaults.events } else { options.events.min(1 << 20) as usize },
         unix_base: clock.unix_base(),
+        // No face hands out checks: a host that waits for its first one would wait for ever.
+        active_checks: false,
     };
     let now = Time(clock.now());
     let core = Core::new(&loaded.specs, settings, now).map_err(Error::from_spec)?;

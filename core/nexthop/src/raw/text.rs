@@ -114,6 +114,8 @@ fn host(state: &HostState) -> Json {
         "rq_success": state.rq_success,
         "rq_error": state.rq_error,
         "rq_timeout": state.rq_timeout,
+        "success_rate": state.success_rate[0],
+        "local_origin_success_rate": state.success_rate[1],
     })
 }
 

@@ -36,17 +36,28 @@ impl Clock {
         }
     }
 
+    /// Whether it can be moved so far; the sentence says why not.
+    pub(super) fn check_advance(&self, ns: u64) -> Result<(), Error> {
+        self.moved(ns, |at| at.load(Relaxed).checked_add(ns).is_some_and(|at| at <= MANUAL_END))
+    }
+
     /// Moves a manual clock; the sentence says why not.
     pub(super) fn advance(&self, ns: u64) -> Result<(), Error> {
+        self.moved(ns, |at| {
+            at.fetch_update(Relaxed, Relaxed, |at| at.checked_add(ns).filter(|at| *at <= MANUAL_END)).is_ok()
+        })
+    }
+
+    fn moved(&self, ns: u64, by: impl FnOnce(&AtomicU64) -> bool) -> Result<(), Error> {
         let Self::Manual(at) = self else {
             let sentence = "only a manual clock can be moved; ask for one when the engine is made";
             return Err(Error::misuse(Misuse::State, sentence));
         };
-        let moved = at.fetch_update(Relaxed, Relaxed, |at| at.checked_add(ns).filter(|at| *at <= MANUAL_END));
-        moved.map(|_| ()).map_err(|_| {
-            let sentence = format!("{ns} ns would take the clock past its end, 292 years after its start");
-            Error::misuse(Misuse::Invalid, sentence)
-        })
+        if by(at) {
+            return Ok(());
+        }
+        let sentence = format!("{ns} ns would take the clock past its end, 292 years after its start");
+        Err(Error::misuse(Misuse::Invalid, sentence))
     }
 
     /// Nanoseconds since 1970 at this clock's 0; a manual clock counts from 1970 itself.

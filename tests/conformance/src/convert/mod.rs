@@ -4,8 +4,10 @@ mod compact;
 mod facts;
 mod live;
 mod other;
+mod outlier;
 mod plan;
 mod predicates;
+mod statuses;
 
 pub use live::phases as live_phases;
 
@@ -43,6 +45,8 @@ pub fn job(case: &Case) -> Result<Job, String> {
     let (scripts, judge) = match (folder, case.file.as_str()) {
         ("envoy-live", _) => live::convert(case)?,
         (_, "composite/other_live.json") => other::convert(case)?,
+        (_, "outlier/outcome_mapping.json" | "outlier/panic.json") => outlier::convert(case)?,
+        (_, "health/eds_status.json") => statuses::convert(case)?,
         (_, "retry/retry_on_predicates.json") => predicates::convert(case)?,
         _ if case.file.contains("config") || case.expect().has("error") => facts::convert(case)?,
         _ if case.given().get("clusters").items().iter().any(|cluster| cluster.has("type")) => {

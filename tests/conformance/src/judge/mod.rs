@@ -4,6 +4,8 @@ pub mod compact;
 mod counters;
 pub mod figures;
 pub mod live;
+pub mod outlier;
+pub mod statuses;
 
 use crate::trace::Trace;
 

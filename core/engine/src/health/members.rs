@@ -1,0 +1,60 @@
+//! Which hosts a cluster checks, and what removal does to a checked one (`spec/breakers-and-health.md` B4).
+
+use crate::engine::Core;
+use crate::hosts::flag;
+use crate::spec::{ClusterSpec, EndpointSpec};
+use crate::stats::Counter;
+use crate::update::HostMember;
+use std::sync::atomic::Ordering::AcqRel;
+
+impl Core {
+    /// Active flags of a new host: failed until its first check, or as the host was that it replaces.
+    pub(crate) fn unchecked(
+        &self,
+        cluster: usize,
+        spec: &ClusterSpec,
+        endpoint: &EndpointSpec,
+        before: Option<&HostMember>,
+    ) -> u32 {
+        if endpoint.checks.disabled || !self.board.checks(cluster as u32) {
+            return 0;
+        }
+        if let Some(before) = before.filter(|before| before.spec.checks == endpoint.checks) {
+            return self.hosts.flags(before.entry.slot) & flag::ACTIVE;
+        }
+        let pending = if spec.ignore_new_hosts_until_first_hc { flag::PENDING_ACTIVE_HC } else { 0 };
+        flag::FAILED_ACTIVE_HC | pending
+    }
+
+    /// Puts a member under its cluster's checkers, if there are any.
+    pub(crate) fn check_host(&self, cluster: usize, member: &HostMember) {
+        if !member.spec.checks.disabled {
+            self.board.join(&self.hosts, cluster as u32, member.entry.slot, &member.spec.checks);
+        }
+    }
+
+    /// Whether a host that is no longer listed goes on serving because its check passes.
+    pub(crate) fn stays(&self, spec: &ClusterSpec, member: &HostMember) -> bool {
+        let slot = member.entry.slot;
+        let failed = flag::FAILED_ACTIVE_HC | flag::FAILED_EDS_HEALTH;
+        let stays = !spec.ignore_health_on_host_removal
+            && self.hosts.flags(slot) & failed == 0
+            && self.board.knows(slot);
+        if stays {
+            self.hosts.facts(slot).flags.fetch_or(flag::PENDING_DYNAMIC_REMOVAL, AcqRel);
+        }
+        stays
+    }
+
+    /// A kept host has failed its check: it goes now.
+    pub(super) fn drop_kept(&self, cluster: u32, slot: u32) {
+        let mut master = self.master.lock();
+        let Some(entry) = master.clusters.get_mut(cluster as usize) else { return };
+        let Some(at) = entry.members.iter().position(|member| member.entry.slot == slot) else { return };
+        let member = entry.members.remove(at);
+        entry.shared.counters.lock().base.count(Counter::MembershipChange);
+        self.remove_host(&master.clusters[cluster as usize], slot);
+        self.rebuild(&mut master, cluster as usize, &[member.priority]);
+        self.publish(&mut master);
+    }
+}
