@@ -19,7 +19,7 @@ for face in "${@:-c python node java go}"; do
           -L"$target/release" -lnexthop -Wl,-rpath,"$target/release"
         "$target/release/c-bench" >> "$lines" ;;
       python) scripts/with python python/.venv/bin/python -I python/bench/bench.py >> "$lines" ;;
-      node) scripts/with node node/bench/bench.sh >> "$lines" || true ;;
+      node) scripts/with node node/bench/bench.sh >> "$lines" ;;
       java) scripts/with java java/bench.sh >> "$lines" ;;
       go) (cd go && ../scripts/with go go run ./bench) >> "$lines" || true ;;
       *) echo "benches/run.sh: unknown face $name" >&2; exit 2 ;;

@@ -52,7 +52,7 @@ public final class Bench {
     int rounds = args.length > 0 ? Integer.parseInt(args[0]) : 60;
     int calls = args.length > 1 ? Integer.parseInt(args[1]) : 50_000;
     Map<String, Named> cases = new LinkedHashMap<>();
-    add(cases, "empty static native (E_jni)", 0, n -> {
+    add(cases, "empty", 0, n -> {
       for (int i = 0; i < n; i++) {
         Native.nothing();
       }
@@ -60,7 +60,7 @@ public final class Bench {
     byte[] key = "user-7f3a91c2-session-key".getBytes(StandardCharsets.UTF_8);
     for (int hosts : new int[] {3, 100, 1000}) {
       Engine engine = Engine.builder().text(document(hosts)).seed(1).build();
-      add(cases, "choose + complete", hosts, n -> {
+      add(cases, "choose+complete", hosts, n -> {
         for (int i = 0; i < n; i++) {
           engine.chooseHost("api", 1).complete(200);
         }
