@@ -3,6 +3,8 @@
 use crate::block::document_block;
 use crate::envoy::check_sums;
 use crate::error::Result;
+use crate::istio::World;
+use crate::lint::Findings;
 use crate::read::{At, Reference, Seen, Sink, nearest};
 use crate::report::{LoadReport, ReportEntry, What};
 use crate::{ConfigError, Loaded};
@@ -14,6 +16,8 @@ use std::collections::BTreeMap;
 /// Specs as they come in, and where they came from.
 #[derive(Default)]
 pub(crate) struct Batch {
+    /// Istio's objects, which are read when all are there.
+    pub(crate) istio: World,
     specs: Specs,
     /// Of each cluster, in the order of `specs.clusters`.
     places: Vec<Seen>,
@@ -91,7 +95,11 @@ impl Batch {
             cluster.connections = cluster.connections.or(self.connections);
         }
         self.specs.runtime = self.runtime.into_iter().collect();
-        Ok(Loaded { specs: self.specs, report: LoadReport { entries: sink.report } })
+        Ok(Loaded {
+            specs: self.specs,
+            report: LoadReport { entries: sink.report },
+            findings: Findings::new(sink.findings),
+        })
     }
 
     fn assign(&mut self) -> Result<()> {

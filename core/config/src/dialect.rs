@@ -16,7 +16,7 @@ pub enum Dialect {
     Envoy,
     /// nexthop's own short form.
     Nexthop,
-    /// Istio's DestinationRules; not read by this version.
+    /// Istio's objects.
     Istio,
     /// Kubernetes' EndpointSlices; not read by this version.
     Kubernetes,
@@ -71,6 +71,8 @@ pub(crate) enum Shape {
     Resources,
     /// `clusters` and `routes` at the top.
     Short,
+    /// An object of Istio, or a context for them.
+    Istio,
     /// A list of documents.
     List,
 }
@@ -89,22 +91,22 @@ pub(crate) fn recognise(at: &At<'_>, wanted: Dialect) -> Result<Shape> {
         let text = dialect.describe();
         at.fail(format!("recognised as {text}, which this version does not read"))
     };
-    if !matches!(wanted, Dialect::Auto | Dialect::Envoy | Dialect::Nexthop) {
+    if !matches!(wanted, Dialect::Auto | Dialect::Envoy | Dialect::Nexthop | Dialect::Istio) {
         let text = format!("{} was announced, which this version does not read", wanted.describe());
         return Err(at.fail(text));
     }
     let (dialect, shape) = match foreign(at.node) {
+        Some(Dialect::Istio) if at.is_list() => return Ok(Shape::List),
+        Some(Dialect::Istio) => (Dialect::Istio, Shape::Istio),
         Some(dialect) => return Err(unread(dialect)),
         None if at.is_list() => return Ok(Shape::List),
         None if !at.is_map() => return Err(at.expected("a mapping or a list of clusters")),
         None => native(at)?,
     };
-    match (wanted, dialect) {
-        (Dialect::Envoy, Dialect::Nexthop) | (Dialect::Nexthop, Dialect::Envoy) => {
-            Err(at.fail(format!("{} was announced, recognised as {}", wanted.describe(), dialect.describe())))
-        }
-        _ => Ok(shape),
+    if wanted == Dialect::Auto || wanted == dialect {
+        return Ok(shape);
     }
+    Err(at.fail(format!("{} was announced, recognised as {}", wanted.describe(), dialect.describe())))
 }
 
 /// Among Envoy's messages and the short form.
@@ -197,6 +199,9 @@ fn foreign(node: &Node<'_>) -> Option<Dialect> {
     if let Some(version) = value("apiVersion") {
         let istio = version.text().is_some_and(|text| text.contains("istio.io/"));
         return Some(if istio { Dialect::Istio } else { Dialect::Kubernetes });
+    }
+    if value("kind").and_then(Node::text).is_some_and(crate::istio::is_context) {
+        return Some(Dialect::Istio);
     }
     if value("applications").is_some() || value("application").is_some_and(|app| has_any(app, &["instance"]))
     {

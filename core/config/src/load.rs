@@ -5,6 +5,8 @@ use crate::dialect::{Dialect, Shape, recognise};
 use crate::envoy::{self, Names, Rules, assignment};
 use crate::error::{ConfigError, Fault, Result};
 use crate::front::{self, Place};
+use crate::istio;
+use crate::lint::Findings;
 use crate::read::{At, Doc, Fields, Sink};
 use crate::report::LoadReport;
 use crate::short;
@@ -29,10 +31,12 @@ pub struct Loaded {
     pub specs: Specs,
     /// Fields that were accepted and do nothing.
     pub report: LoadReport,
+    /// What deserves a second look.
+    pub findings: Findings,
 }
 
 /// A bare assignment is for clusters that live elsewhere: names are legal, an address counts once.
-const BARE: Rules = Rules { names: Names::Allowed, distinct: true };
+pub(crate) const BARE: Rules = Rules { names: Names::Allowed, distinct: true };
 
 const RESOURCES: Fields = Fields::of("DiscoveryResponse", &["resources"]).not_used(&[
     "version_info",
@@ -51,14 +55,44 @@ pub fn load(sources: &[Source<'_>]) -> std::result::Result<Loaded, ConfigError> 
 
 fn load_all(sources: &[Source<'_>]) -> Result<Loaded> {
     let sink = RefCell::new(Sink::default());
+    let mut batch = read_all(sources, &sink)?;
+    let translation = batch.istio.translate(&sink)?;
+    istio::hand_over(&translation, &mut batch, &sink)?;
+    batch.finish(sink.into_inner())
+}
+
+fn read_all(sources: &[Source<'_>], sink: &RefCell<Sink>) -> Result<Batch> {
     let mut batch = Batch::default();
     for source in sources {
-        let doc = Doc { file: source.name, sink: &sink };
+        let doc = Doc { file: source.name, sink, made: false };
         for node in documents(source)? {
             document(&At::root(&node, &doc), source.dialect, &mut batch)?;
         }
     }
-    batch.finish(sink.into_inner())
+    Ok(batch)
+}
+
+/// Istio's objects in Envoy's form: a stream of YAML documents that [`load`] reads. What else the sources hold is
+/// checked, and left out.
+///
+/// # Errors
+/// The first fault, with its place; also sources without anything to translate.
+pub fn translate(sources: &[Source<'_>]) -> std::result::Result<String, ConfigError> {
+    let translated = || -> Result<String> {
+        let sink = RefCell::new(Sink::default());
+        let mut batch = read_all(sources, &sink)?;
+        let translation = batch.istio.translate(&sink)?;
+        istio::hand_over(&translation, &mut batch, &sink)?;
+        batch.finish(sink.into_inner())?;
+        if translation.clusters.is_empty() && translation.routes.is_none() {
+            let file = sources.first().map_or("", |source| source.name);
+            let fault =
+                Fault::new(Place::new(1, 1), "there is no Istio object with clusters or routes".into());
+            return Err(fault.in_file(file));
+        }
+        Ok(translation.yaml())
+    };
+    translated().map_err(|error| *error)
 }
 
 /// Reads a source that holds one bare `ClusterLoadAssignment`: its cluster's name and the hosts.
@@ -67,7 +101,7 @@ fn load_all(sources: &[Source<'_>]) -> Result<Loaded> {
 /// The first fault, with its place.
 pub fn load_assignment(source: &Source<'_>) -> std::result::Result<(String, Endpoints), ConfigError> {
     let sink = RefCell::new(Sink::default());
-    let doc = Doc { file: source.name, sink: &sink };
+    let doc = Doc { file: source.name, sink: &sink, made: false };
     let read = || {
         let nodes = documents(source)?;
         if let [_, second, ..] = nodes.as_slice() {
@@ -115,6 +149,7 @@ fn document(at: &At<'_>, dialect: Dialect, batch: &mut Batch) -> Result<()> {
             at.message(&RESOURCES)?.each("resources", |item| nested(&item, dialect, batch))?;
             Ok(())
         }
+        Shape::Istio => batch.istio.read(at),
         Shape::Short => short::document(at, batch),
         Shape::List => {
             let mut items = at.items()?.peekable();

@@ -67,3 +67,20 @@ fn check_reports_and_refuses() {
     let out = nexthop(&["check", bad.to_str().unwrap()]);
     assert!(out.status.code() == Some(1) && text(&out.stderr).contains("did you mean `hosts`?"), "{out:?}");
 }
+
+#[test]
+fn translate_prints_what_check_reads() {
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nspec: {host: a.b, trafficPolicy: \
+        {connectionPool: {http: {http2MaxRequests: 7}}}}\n";
+    let rule = document("rule.yaml", rule);
+    let out = nexthop(&["translate", rule.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let envoy = text(&out.stdout);
+    assert!(envoy.starts_with("static_resources:\n  clusters:\n  - name: outbound|8080||a.b\n"), "{envoy}");
+    assert!(envoy.contains("max_requests: 7\n"), "{envoy}");
+    let envoy = document("envoy.yaml", envoy);
+    let out = nexthop(&["check", envoy.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let out = nexthop(&["translate", document("none.yaml", "name: web").to_str().unwrap()]);
+    assert!(out.status.code() == Some(1) && text(&out.stderr).contains("no Istio object"), "{out:?}");
+}

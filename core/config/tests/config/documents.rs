@@ -105,8 +105,6 @@ fn none_is_said_in_so_many_words() {
 #[test]
 fn documents_of_other_systems() {
     for (text, system) in [
-        ("apiVersion: networking.istio.io/v1\nkind: DestinationRule", "an Istio document"),
-        ("- {apiVersion: networking.istio.io/v1beta1, kind: DestinationRule}", "an Istio document"),
         ("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice", "a Kubernetes document"),
         ("{\"name\": \"g@@s\", \"hosts\": [{\"ip\": \"1.2.3.4\", \"port\": 80}]}", "a Nacos document"),
         ("{data: {hosts: []}}", "a Nacos document"),
