@@ -3,13 +3,14 @@
 use crate::block::document_block;
 use crate::envoy::check_sums;
 use crate::error::Result;
+use crate::instances::{List, endpoints};
 use crate::istio::World;
 use crate::lint::Findings;
 use crate::read::{At, Reference, Seen, Sink, nearest};
 use crate::report::{LoadReport, ReportEntry, What};
 use crate::{ConfigError, Loaded};
 use nexthop_engine::spec::{
-    ClusterSpec, ConnectionStyle, Endpoints, RouteTableSpec, Specs, Value, composite_cycle,
+    ClusterKind, ClusterSpec, ConnectionStyle, Endpoints, RouteTableSpec, Specs, Value, composite_cycle,
 };
 use std::collections::BTreeMap;
 
@@ -25,6 +26,8 @@ pub(crate) struct Batch {
     /// Clusters that wait for a separate assignment, by the name it must have.
     waiting: BTreeMap<String, Vec<usize>>,
     assignments: Vec<(Seen, String, Endpoints)>,
+    /// Instance lists, and the name of their source.
+    lists: Vec<(Seen, String, Vec<List>)>,
     runtime: BTreeMap<String, Value>,
     connections: Option<ConnectionStyle>,
 }
@@ -60,6 +63,13 @@ impl Batch {
         self.assignments.push((at.seen(), name, endpoints));
     }
 
+    /// Adds the instance lists of a document: the hosts of one cluster, or of several by their services' names.
+    pub(crate) fn add_lists(&mut self, at: &At<'_>, lists: Vec<List>) {
+        let seen = at.seen();
+        let source = seen.file.clone();
+        self.lists.push((seen, source, lists));
+    }
+
     /// Later values win.
     pub(crate) fn add_runtime(&mut self, values: Vec<(String, Value)>) {
         self.runtime.extend(values);
@@ -75,6 +85,7 @@ impl Batch {
 
     /// Checks what spans documents and hands everything over.
     pub(crate) fn finish(mut self, mut sink: Sink) -> Result<Loaded> {
+        self.assign_lists(&mut sink.report)?;
         self.assign()?;
         for reference in &sink.references {
             if !self.by_name.contains_key(&reference.cluster) {
@@ -132,6 +143,67 @@ impl Batch {
             "there is no cluster `{cluster}`; as in Envoy it is legal, and no attempt goes there{hint}"
         );
         ReportEntry { file: seen.file, line: seen.place.line, path: seen.path, what: What::NotUsed, text }
+    }
+
+    /// Gives clusters the hosts of instance lists; lists of one cluster are one list. A cluster that no document
+    /// defines is made.
+    fn assign_lists(&mut self, report: &mut Vec<ReportEntry>) -> Result<()> {
+        let mut by_cluster: BTreeMap<String, (Seen, Vec<List>)> = BTreeMap::new();
+        for (seen, source, lists) in std::mem::take(&mut self.lists) {
+            let alone = lists.len() == 1;
+            for list in lists {
+                let name = self.cluster_of(&source, list.service.as_deref(), alone);
+                by_cluster.entry(name).or_insert_with(|| (seen.clone(), Vec::new())).1.push(list);
+            }
+        }
+        for (name, (seen, lists)) in by_cluster {
+            let hosts = endpoints(&seen, &lists, report)?;
+            if self.waiting.contains_key(&name) {
+                self.assignments.push((seen, name, hosts));
+                continue;
+            }
+            let Some(&index) = self.by_name.get(&name) else {
+                report.push(
+                    seen.entry(What::Default, format!("the cluster {name} is made with Envoy's defaults")),
+                );
+                let secure = lists.iter().flat_map(|list| &list.hosts);
+                let secure = hosts.localities.iter().any(|group| !group.endpoints.is_empty())
+                    && secure.into_iter().all(|host| host.secure);
+                self.by_name.insert(name.clone(), self.specs.clusters.len());
+                self.places.push(seen);
+                self.specs.clusters.push(ClusterSpec {
+                    name,
+                    secure,
+                    endpoints: hosts,
+                    ..ClusterSpec::default()
+                });
+                continue;
+            };
+            let cluster = &mut self.specs.clusters[index];
+            if cluster.kind != ClusterKind::Hosts || !cluster.endpoints.localities.is_empty() {
+                let Seen { file, place, .. } = &self.places[index];
+                let text = format!("the cluster `{name}` has its hosts from {file}:{}", place.line);
+                return Err(seen.fail(text));
+            }
+            check_sums(&seen, &cluster.policy, &hosts)?;
+            cluster.endpoints = hosts;
+        }
+        Ok(())
+    }
+
+    /// The cluster that a list is for: the one that the source is named after, else the service's, else the one that
+    /// the file is named after.
+    fn cluster_of(&self, source: &str, service: Option<&str>, alone: bool) -> String {
+        let known = |name: &str| self.waiting.contains_key(name) || self.by_name.contains_key(name);
+        let is_name = !source.is_empty() && !source.contains(['/', '\\', '.', '<']);
+        if alone && (known(source) || is_name) {
+            return source.to_owned();
+        }
+        if let Some(service) = service {
+            return service.to_owned();
+        }
+        let file = source.rsplit(['/', '\\']).next().unwrap_or(source);
+        file.split('.').next().unwrap_or(file).to_owned()
     }
 
     fn unknown_cluster(&self, seen: &Seen, name: &str) -> Box<ConfigError> {

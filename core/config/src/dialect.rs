@@ -18,15 +18,15 @@ pub enum Dialect {
     Nexthop,
     /// Istio's objects.
     Istio,
-    /// Kubernetes' EndpointSlices; not read by this version.
+    /// Kubernetes' EndpointSlices.
     Kubernetes,
-    /// Nacos' instance lists; not read by this version.
+    /// Nacos' instance lists.
     Nacos,
-    /// Consul's service lists; not read by this version.
+    /// Consul's health lists.
     Consul,
-    /// Eureka's applications; not read by this version.
+    /// Eureka's applications.
     Eureka,
-    /// Spring's instance lists; not read by this version.
+    /// Spring's lists of service instances.
     Spring,
 }
 
@@ -49,9 +49,19 @@ impl Dialect {
         named.map(|&(_, dialect, _)| dialect)
     }
 
+    /// The names of all.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().map(|(name, ..)| *name)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, dialect, _)| *dialect == self).map_or("auto", |(name, ..)| name)
+    }
+
+    /// Whether its documents are instance lists.
+    pub(crate) fn is_registry(self) -> bool {
+        matches!(self, Self::Kubernetes | Self::Nacos | Self::Consul | Self::Eureka | Self::Spring)
     }
 
     fn describe(self) -> &'static str {
@@ -73,6 +83,8 @@ pub(crate) enum Shape {
     Short,
     /// An object of Istio, or a context for them.
     Istio,
+    /// An instance list of a registry.
+    Instances(Dialect),
     /// A list of documents.
     List,
 }
@@ -87,18 +99,12 @@ const SHORT_DOCUMENT_KEYS: &[&str] = &["clusters", "routes", "nexthop"];
 
 /// Recognises a document and checks that it is of the wanted dialect.
 pub(crate) fn recognise(at: &At<'_>, wanted: Dialect) -> Result<Shape> {
-    let unread = |dialect: Dialect| {
-        let text = dialect.describe();
-        at.fail(format!("recognised as {text}, which this version does not read"))
-    };
-    if !matches!(wanted, Dialect::Auto | Dialect::Envoy | Dialect::Nexthop | Dialect::Istio) {
-        let text = format!("{} was announced, which this version does not read", wanted.describe());
-        return Err(at.fail(text));
-    }
     let (dialect, shape) = match foreign(at.node) {
-        Some(Dialect::Istio) if at.is_list() => return Ok(Shape::List),
+        Some(Dialect::Istio | Dialect::Kubernetes) if at.is_list() => return Ok(Shape::List),
         Some(Dialect::Istio) => (Dialect::Istio, Shape::Istio),
-        Some(dialect) => return Err(unread(dialect)),
+        Some(dialect) => (dialect, Shape::Instances(dialect)),
+        // What shows no dialect may still be what was announced: an empty list, for one.
+        None if wanted.is_registry() => (wanted, Shape::Instances(wanted)),
         None if at.is_list() => return Ok(Shape::List),
         None if !at.is_map() => return Err(at.expected("a mapping or a list of clusters")),
         None => native(at)?,
@@ -107,6 +113,14 @@ pub(crate) fn recognise(at: &At<'_>, wanted: Dialect) -> Result<Shape> {
         return Ok(shape);
     }
     Err(at.fail(format!("{} was announced, recognised as {}", wanted.describe(), dialect.describe())))
+}
+
+/// The registry whose instance list a document is; `None` = none of them.
+pub(crate) fn registry_of(at: &At<'_>, wanted: Dialect) -> Option<Dialect> {
+    match foreign(at.node) {
+        Some(dialect) => dialect.is_registry().then_some(dialect),
+        None => wanted.is_registry().then_some(wanted),
+    }
 }
 
 /// Among Envoy's messages and the short form.
@@ -209,8 +223,10 @@ fn foreign(node: &Node<'_>) -> Option<Dialect> {
     }
     let lists_ips = |node: &Node<'_>| first(node, &["ip"]);
     let data = value("data");
-    let nacos = value("hosts").is_some_and(lists_ips)
-        || data.is_some_and(|data| lists_ips(data) || has_any(data, &["hosts"]));
+    let service =
+        ["cacheMillis", "lastRefTime", "reachProtectionThreshold"].iter().any(|key| value(key).is_some());
+    let nacos = value("hosts").is_some_and(|hosts| lists_ips(hosts) || service)
+        || data.is_some_and(|data| lists_ips(data) || has_any(data, &["hosts"]) || value("code").is_some());
     nacos.then_some(Dialect::Nacos)
 }
 

@@ -28,6 +28,7 @@ mod dialect;
 mod envoy;
 mod error;
 mod front;
+mod instances;
 mod istio;
 mod lint;
 mod load;
@@ -39,7 +40,8 @@ mod short;
 
 pub use dialect::Dialect;
 pub use error::ConfigError;
+pub use instances::ListOptions;
 pub use lint::{Finding, Findings, Severity};
-pub use load::{Loaded, Source, load, load_assignment, translate};
+pub use load::{Loaded, Source, load, load_assignment, load_hosts, translate};
 pub use metadata::parse_metadata_json;
 pub use report::{LoadReport, ReportEntry, What};

@@ -1,10 +1,11 @@
 //! From sources to specs.
 
 use crate::batch::Batch;
-use crate::dialect::{Dialect, Shape, recognise};
+use crate::dialect::{Dialect, Shape, recognise, registry_of};
 use crate::envoy::{self, Names, Rules, assignment};
 use crate::error::{ConfigError, Fault, Result};
 use crate::front::{self, Place};
+use crate::instances::{self, ListOptions};
 use crate::istio;
 use crate::lint::Findings;
 use crate::read::{At, Doc, Fields, Sink};
@@ -100,20 +101,58 @@ pub fn translate(sources: &[Source<'_>]) -> std::result::Result<String, ConfigEr
 /// # Errors
 /// The first fault, with its place.
 pub fn load_assignment(source: &Source<'_>) -> std::result::Result<(String, Endpoints), ConfigError> {
+    one_document(source, |at, _| {
+        let typed = at.raw("@type").is_some();
+        let at = if typed { at.as_typed() } else { at };
+        assignment(&at, BARE)
+    })
+}
+
+/// Reads a source that tells the hosts of one cluster, in any dialect: a `ClusterLoadAssignment` or an instance list.
+/// `service` names the list to take when the source holds those of several services. With the hosts comes the name of
+/// the cluster that an assignment is for.
+///
+/// # Errors
+/// The first fault, with its place.
+pub fn load_hosts(
+    source: &Source<'_>,
+    options: &ListOptions,
+    service: &str,
+) -> std::result::Result<(Option<String>, Endpoints), ConfigError> {
+    one_document(source, |at, sink| {
+        let Some(dialect) = registry_of(&at, source.dialect) else {
+            let typed = at.raw("@type").is_some();
+            let at = if typed { at.as_typed() } else { at };
+            return assignment(&at, BARE).map(|(name, endpoints)| (Some(name), endpoints));
+        };
+        let mut lists = instances::lists(&at, dialect, options)?;
+        if lists.len() > 1 {
+            let named = |list: &instances::List| list.service.as_deref() == Some(service);
+            if !lists.iter().any(named) {
+                let names = lists.iter().filter_map(|list| list.service.as_deref());
+                return Err(at.unknown_name("service", service, names));
+            }
+            lists.retain(named);
+        }
+        let hosts = instances::endpoints(&at.seen(), &lists, &mut sink.borrow_mut().report)?;
+        Ok((None, hosts))
+    })
+}
+
+fn one_document<T>(
+    source: &Source<'_>,
+    read: impl FnOnce(At<'_>, &RefCell<Sink>) -> Result<T>,
+) -> std::result::Result<T, ConfigError> {
     let sink = RefCell::new(Sink::default());
     let doc = Doc { file: source.name, sink: &sink, made: false };
-    let read = || {
+    let only = || {
         let nodes = documents(source)?;
         if let [_, second, ..] = nodes.as_slice() {
-            return Err(
-                At::root(second, &doc).fail("expected one ClusterLoadAssignment, found a second document")
-            );
+            return Err(At::root(second, &doc).fail("expected one document, found a second one"));
         }
-        let at = At::root(&nodes[0], &doc);
-        let at = if at.raw("@type").is_some() { at.as_typed() } else { at };
-        assignment(&at, BARE)
+        read(At::root(&nodes[0], &doc), &sink)
     };
-    read().map_err(|error| *error)
+    only().map_err(|error| *error)
 }
 
 /// The documents of a source, at least one.
@@ -147,6 +186,11 @@ fn document(at: &At<'_>, dialect: Dialect, batch: &mut Batch) -> Result<()> {
         Shape::Listener => envoy::listener(at, batch),
         Shape::Resources => {
             at.message(&RESOURCES)?.each("resources", |item| nested(&item, dialect, batch))?;
+            Ok(())
+        }
+        Shape::Instances(dialect) => {
+            let lists = instances::lists(at, dialect, &ListOptions::default())?;
+            batch.add_lists(at, lists);
             Ok(())
         }
         Shape::Istio => batch.istio.read(at),

@@ -5,6 +5,7 @@ mod clusters;
 mod composite;
 mod documents;
 mod endpoints;
+mod instances;
 mod istio;
 mod nasty;
 mod properties;

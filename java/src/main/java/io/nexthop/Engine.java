@@ -136,8 +136,9 @@ public final class Engine implements AutoCloseable {
   }
 
   /**
-   * Makes a {@code ClusterLoadAssignment} (JSON or YAML) the endpoints of a cluster, as Envoy's EDS would. Its
-   * {@code cluster_name} must be the cluster's name, or that of its EDS service.
+   * Makes a {@code ClusterLoadAssignment} the endpoints of a cluster, as Envoy's EDS would, or an instance list of Nacos,
+   * Spring, Consul, Eureka or Kubernetes (JSON or YAML).
+   * The {@code cluster_name} of an assignment must be the cluster's name, or that of its EDS service.
    */
   public long applyEndpoints(String cluster, String assignment) {
     return apply(cluster, List.of(HostChange.endpoints(Objects.requireNonNull(assignment, "assignment"))));
