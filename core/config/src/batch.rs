@@ -5,14 +5,14 @@ use crate::envoy::check_sums;
 use crate::error::Result;
 use crate::instances::{List, endpoints};
 use crate::istio::World;
-use crate::lint::Findings;
+use crate::lint::{self, Findings, Marks};
 use crate::read::{At, Reference, Seen, Sink, nearest};
 use crate::report::{LoadReport, ReportEntry, What};
 use crate::{ConfigError, Loaded};
 use nexthop_engine::spec::{
     ClusterKind, ClusterSpec, ConnectionStyle, Endpoints, RouteTableSpec, Specs, Value, composite_cycle,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Specs as they come in, and where they came from.
 #[derive(Default)]
@@ -23,6 +23,9 @@ pub(crate) struct Batch {
     /// Of each cluster, in the order of `specs.clusters`.
     places: Vec<Seen>,
     by_name: BTreeMap<String, usize>,
+    /// Where the fields of each cluster and table stand, unless they were made from another dialect.
+    marks: Vec<Option<Marks>>,
+    table_marks: Vec<Option<(Marks, bool)>>,
     /// Clusters that wait for a separate assignment, by the name it must have.
     waiting: BTreeMap<String, Vec<usize>>,
     assignments: Vec<(Seen, String, Endpoints)>,
@@ -50,11 +53,14 @@ impl Batch {
             self.waiting.entry(service).or_default().push(index);
         }
         self.places.push(at.seen());
+        self.marks.push((!at.is_made()).then(|| Marks::of(at)));
         self.specs.clusters.push(spec);
         Ok(())
     }
 
-    pub(crate) fn add_table(&mut self, table: RouteTableSpec) {
+    /// Adds a route table; `short`: it stands in the short form.
+    pub(crate) fn add_table(&mut self, at: &At<'_>, table: RouteTableSpec, short: bool) {
+        self.table_marks.push((!at.is_made()).then(|| (Marks::of(at), short)));
         self.specs.route_tables.push(table);
     }
 
@@ -106,6 +112,9 @@ impl Batch {
             cluster.connections = cluster.connections.or(self.connections);
         }
         self.specs.runtime = self.runtime.into_iter().collect();
+        let waiting: BTreeSet<usize> = self.waiting.values().flatten().copied().collect();
+        sink.findings
+            .extend(lint::specs(&self.specs, &self.marks, &self.table_marks, |at| waiting.contains(&at)));
         Ok(Loaded {
             specs: self.specs,
             report: LoadReport { entries: sink.report },
@@ -171,6 +180,7 @@ impl Batch {
                     && secure.into_iter().all(|host| host.secure);
                 self.by_name.insert(name.clone(), self.specs.clusters.len());
                 self.places.push(seen);
+                self.marks.push(None);
                 self.specs.clusters.push(ClusterSpec {
                     name,
                     secure,

@@ -175,7 +175,7 @@ fn document(at: &At<'_>, dialect: Dialect, batch: &mut Batch) -> Result<()> {
             batch.add_cluster(at, spec, waits)
         }
         Shape::RouteConfiguration => {
-            batch.add_table(envoy::route_configuration(at)?);
+            batch.add_table(at, envoy::route_configuration(at)?, false);
             Ok(())
         }
         Shape::Assignment => {

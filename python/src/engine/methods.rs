@@ -251,6 +251,11 @@ impl Engine {
         texts::json(py, self.id, 4, "")
     }
 
+    /// What deserves a second look in the documents.
+    fn lint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 6, "")
+    }
+
     /// The hosts of a cluster, or of all, with health and counts.
     #[pyo3(signature = (cluster=None), text_signature = "($self, cluster='')")]
     fn hosts<'py>(

@@ -33,10 +33,10 @@ pub(crate) fn endpoints(seen: &Seen, lists: &[List], report: &mut Vec<ReportEntr
         }
         let locality =
             instance.zone.as_ref().map(|zone| Locality { zone: zone.clone(), ..Locality::default() });
+        let named = EndpointSpec { hostname: key.name.unwrap_or_default(), ..EndpointSpec::default() };
         let host = EndpointSpec {
             address: key.key,
             port: key.port,
-            hostname: key.name.unwrap_or_default(),
             weight: whole(instance.weight, fractional),
             health: match instance.health {
                 Condition::Healthy => HealthStatus::Healthy,
@@ -44,6 +44,7 @@ pub(crate) fn endpoints(seen: &Seen, lists: &[List], report: &mut Vec<ReportEntr
                 Condition::Draining => HealthStatus::Draining,
             },
             metadata: metadata(instance),
+            ..named
         };
         match endpoints.localities.last_mut().filter(|last| last.locality == locality) {
             Some(last) => last.endpoints.push(host),

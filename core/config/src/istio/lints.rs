@@ -10,29 +10,12 @@ use super::route_form::Routing;
 use super::rule::Rule;
 use super::spread::Force;
 use super::translation::View;
-use crate::lint::{Finding, Severity};
+use crate::lint::Out;
 use crate::read::Seen;
 use std::time::Duration;
 
-/// Collects findings.
-pub(super) struct Out<'a>(pub(super) &'a mut Vec<Finding>);
-
-impl Out<'_> {
-    pub(super) fn error(&mut self, code: &'static str, at: &Seen, effect: impl Into<String>, advice: &str) {
-        self.0.push(Finding::new(code, Severity::Error, at, effect, advice));
-    }
-
-    pub(super) fn warn(&mut self, code: &'static str, at: &Seen, effect: impl Into<String>, advice: &str) {
-        self.0.push(Finding::new(code, Severity::Warning, at, effect, advice));
-    }
-
-    pub(super) fn note(&mut self, code: &'static str, at: &Seen, effect: impl Into<String>, advice: &str) {
-        self.0.push(Finding::new(code, Severity::Note, at, effect, advice));
-    }
-}
-
 /// Findings about a rule as a whole.
-pub(super) fn rule(rule: &Rule, routes_known: bool, named: impl Fn(&str) -> bool, out: &mut Out<'_>) {
+pub(super) fn rule(rule: &Rule, routes_known: bool, named: impl Fn(&str) -> bool, out: &mut Out) {
     for other in &rule.others {
         out.warn(
             "DR-024",
@@ -71,13 +54,13 @@ pub(super) fn rule(rule: &Rule, routes_known: bool, named: impl Fn(&str) -> bool
     }
 }
 
-fn unused(field: &str, seen: &Seen, out: &mut Out<'_>) {
+fn unused(field: &str, seen: &Seen, out: &mut Out) {
     let effect = format!("{field} is not used by this engine");
     out.note("DR-036", seen, effect, "rely on it only where Istio's own proxies are the clients");
 }
 
 /// Findings about one cluster, with what applies to it after merging.
-pub(super) fn cluster(view: &View<'_>, routing: &Routing<'_>, out: &mut Out<'_>) {
+pub(super) fn cluster(view: &View<'_>, routing: &Routing<'_>, out: &mut Out) {
     let parts = view.parts(routing);
     merging(view, out);
     if let Some(pool) = own(view.effective.blocks.pool.as_ref(), |pool| &pool.block) {
@@ -133,7 +116,7 @@ fn three(blocks: &Blocks) -> [(&'static str, Option<&Block>); 3] {
     ]
 }
 
-fn merging(view: &View<'_>, out: &mut Out<'_>) {
+fn merging(view: &View<'_>, out: &mut Out) {
     if let Some(subset) = view.subset {
         let Some(policy) = &subset.policy else { return };
         let selected = policy.select(view.port.number);
@@ -181,7 +164,7 @@ fn merging(view: &View<'_>, out: &mut Out<'_>) {
     }
 }
 
-fn limits(pool: &Pool, parts: &Parts<'_>, out: &mut Out<'_>) {
+fn limits(pool: &Pool, parts: &Parts<'_>, out: &mut Out) {
     let values = [
         pool.max_connections,
         pool.max_pending,
@@ -236,7 +219,7 @@ fn limits(pool: &Pool, parts: &Parts<'_>, out: &mut Out<'_>) {
     }
 }
 
-fn thresholds(outlier: &Outlier, out: &mut Out<'_>) {
+fn thresholds(outlier: &Outlier, out: &mut Out) {
     let at = |name: &str| outlier.block.seen(name);
     if outlier.consecutive_errors > 0 {
         out.warn(
@@ -288,7 +271,7 @@ fn thresholds(outlier: &Outlier, out: &mut Out<'_>) {
     }
 }
 
-fn ejection(outlier: &Outlier, view: &View<'_>, out: &mut Out<'_>) {
+fn ejection(outlier: &Outlier, view: &View<'_>, out: &mut Out) {
     let at = |name: &str| outlier.block.seen(name);
     let percent = if outlier.max_percent == 0 { 10 } else { outlier.max_percent };
     let hosts = view.members.as_ref().map(Vec::len);
@@ -343,7 +326,7 @@ fn ejection(outlier: &Outlier, view: &View<'_>, out: &mut Out<'_>) {
     }
 }
 
-fn balancing(view: &View<'_>, parts: &Parts<'_>, out: &mut Out<'_>) {
+fn balancing(view: &View<'_>, parts: &Parts<'_>, out: &mut Out) {
     let Some(balancer) = parts.balancer() else {
         if view.passthrough {
             passthrough(view.seen(), out);
@@ -421,7 +404,7 @@ fn balancing(view: &View<'_>, parts: &Parts<'_>, out: &mut Out<'_>) {
     }
 }
 
-fn passthrough(seen: &Seen, out: &mut Out<'_>) {
+fn passthrough(seen: &Seen, out: &mut Out) {
     let effect = "no load balancing, health or subsets: the original address is used";
     out.warn("DR-026", seen, effect, "use another algorithm if hosts shall be chosen");
 }

@@ -31,9 +31,9 @@ use crate::batch::Batch;
 use crate::envoy;
 use crate::error::Result;
 use crate::front::{Entry, Kind, Node};
+use crate::lint::Out;
 use crate::read::{At, Doc, Fields, Seen, Sink};
 use crate::report::What;
-use lints::Out;
 use read::{Problem, Problems, object};
 use route::{Action, Virtual};
 use route_form::Routing;
@@ -175,9 +175,9 @@ impl World {
         for service in &services {
             hosts.extend(routing.default_hosts(service, &mut taken));
         }
-        let mut findings = Vec::new();
-        self.lint(&routing, &views, &mut Out(&mut findings));
-        sink.borrow_mut().findings.append(&mut findings);
+        let mut out = Out::default();
+        self.lint(&routing, &views, &mut out);
+        sink.borrow_mut().findings.append(&mut out.0);
         let first = self.virtuals.first().map(|of| &of.seen);
         let first = first.or_else(|| services.first().map(|service| &service.seen)).cloned();
         let routes = first.filter(|_| !hosts.is_empty());
@@ -194,7 +194,7 @@ impl World {
         })
     }
 
-    fn lint(&self, routing: &Routing<'_>, views: &[View<'_>], out: &mut Out<'_>) {
+    fn lint(&self, routing: &Routing<'_>, views: &[View<'_>], out: &mut Out) {
         let routes = || self.virtuals.iter().flat_map(|of| &of.routes);
         for rule in routing.rules {
             let named = |subset: &str| {
@@ -286,7 +286,8 @@ pub(crate) fn hand_over(translation: &Translation, batch: &mut Batch, sink: &Ref
     }
     if let Some((seen, node)) = &translation.routes {
         let doc = Doc { file: &seen.file, sink, made: true };
-        batch.add_table(envoy::route_configuration(&At::made("istio", node, &doc))?);
+        let at = At::made("istio", node, &doc);
+        batch.add_table(&at, envoy::route_configuration(&at)?, false);
     }
     Ok(())
 }

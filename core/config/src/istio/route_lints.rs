@@ -1,15 +1,15 @@
 //! What is legal in routes and probably not meant (`spec/istio-destination-rule.md` section 13).
 
-use super::lints::Out;
 use super::retry::{Retry, conditions};
 use super::route::{Action, Destination, HttpRoute};
 use super::route_form::Routing;
 use super::rule::find;
 use super::translation::View;
+use crate::lint::Out;
 use std::time::Duration;
 
 /// Findings about one HTTP route.
-pub(super) fn route(route: &HttpRoute, routing: &Routing<'_>, views: &[View<'_>], out: &mut Out<'_>) {
+pub(super) fn route(route: &HttpRoute, routing: &Routing<'_>, views: &[View<'_>], out: &mut Out) {
     let Action::Route(destinations) = &route.action else { return };
     let retry = route.retries.as_ref().or(routing.mesh.retry.as_ref());
     for to in destinations {
@@ -63,7 +63,7 @@ fn view<'a, 'b>(to: &Destination, routing: &Routing<'_>, views: &'b [View<'a>]) 
     views.iter().find(|view| view.name == name)
 }
 
-fn subset(to: &Destination, routing: &Routing<'_>, out: &mut Out<'_>) {
+fn subset(to: &Destination, routing: &Routing<'_>, out: &mut Out) {
     if to.subset.is_empty() {
         return;
     }
@@ -80,7 +80,7 @@ fn subset(to: &Destination, routing: &Routing<'_>, out: &mut Out<'_>) {
     }
 }
 
-fn hashing(destinations: &[Destination], retry: Option<&Retry>, routing: &Routing<'_>, out: &mut Out<'_>) {
+fn hashing(destinations: &[Destination], retry: Option<&Retry>, routing: &Routing<'_>, out: &mut Out) {
     let hashed = |to: &Destination| routing.hash_of(to).is_some_and(|(hash, _)| hash.key.is_some());
     match destinations {
         [only] => {
@@ -107,7 +107,7 @@ fn hashing(destinations: &[Destination], retry: Option<&Retry>, routing: &Routin
 }
 
 /// What is retried.
-fn repeated(retry: &Retry, out: &mut Out<'_>) {
+fn repeated(retry: &Retry, out: &mut Out) {
     let (words, codes) = conditions(&retry.on);
     let unsafe_words = ["5xx", "gateway-error", "reset"];
     if words.iter().any(|word| unsafe_words.contains(word)) || codes.iter().any(|code| *code >= 500) {
@@ -124,7 +124,7 @@ fn repeated(retry: &Retry, out: &mut Out<'_>) {
     }
 }
 
-fn times(route: &HttpRoute, retry: &Retry, out: &mut Out<'_>) {
+fn times(route: &HttpRoute, retry: &Retry, out: &mut Out) {
     let Some((timeout, at)) = &route.timeout else { return };
     let Some(per_try) = retry.per_try else {
         let effect = "one slow try uses up the whole time, and nothing is left for a retry";
@@ -148,7 +148,7 @@ fn bounds(
     retry: &Retry,
     routing: &Routing<'_>,
     views: &[View<'_>],
-    out: &mut Out<'_>,
+    out: &mut Out,
 ) {
     let unbounded = destinations.iter().filter_map(|to| view(to, routing, views)).find(|view| {
         let pool = view.effective.blocks.pool.as_ref();

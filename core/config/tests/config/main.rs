@@ -7,6 +7,8 @@ mod documents;
 mod endpoints;
 mod instances;
 mod istio;
+mod istio_rules;
+mod lints;
 mod nasty;
 mod properties;
 mod routes;

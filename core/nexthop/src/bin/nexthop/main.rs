@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a program speaks on stdout")]
 
 mod choose;
+mod lint;
 mod translate;
 
 use nexthop::{Engine, Error, Text};
@@ -12,11 +13,14 @@ const USAGE: &str = "usage:
   nexthop choose --config FILE... --cluster NAME [--attempt N] [--tried A,B] [--key K] [--json]
   nexthop check FILE...
   nexthop translate FILE...
+  nexthop lint [--format human|json|sarif] [--fail-on note|warning|error|never] FILE...
 
 choose  asks once where attempt N (1 unless given) of a request to the cluster goes. Exit code 0: the host is
         printed; 1: refused; 2: a bad document or argument.
 check   loads the documents together and prints what was read but does nothing. Exit code 1: they are refused.
-translate  prints Istio's objects in Envoy's form, as YAML that check reads. Exit code 1: they are refused.";
+translate  prints Istio's objects in Envoy's form, as YAML that check reads. Exit code 1: they are refused.
+lint    tells what in the documents is legal and probably not meant. Exit code 0: nothing as bad as --fail-on (warning
+        unless given); 1: something is; 2: a document is refused.";
 
 fn main() -> ExitCode {
     match run() {
@@ -36,6 +40,7 @@ fn run() -> Result<ExitCode, lexopt::Error> {
             "choose" => choose::run(parser),
             "check" => check(parser),
             "translate" => translate::run(parser),
+            "lint" => lint::run(parser),
             other => Err(format!("there is no command {other:?}").into()),
         },
         Some(Arg::Long("help") | Arg::Short('h')) => {

@@ -23,6 +23,7 @@ public final class Engine implements AutoCloseable {
   private static final int PROMETHEUS = 2;
   private static final int EFFECTIVE = 3;
   private static final int LOAD_REPORT = 4;
+  private static final int LINT = 6;
   private static final int EXPLAIN = 8;
   private static final int HOSTS = 10;
   private static final int WANT_CHANGED = 8;
@@ -267,6 +268,11 @@ public final class Engine implements AutoCloseable {
   /** What became of the documents. */
   public LoadReport loadReport() {
     return new LoadReport(Json.object(text(LOAD_REPORT, "")));
+  }
+
+  /** What deserves a second look in the documents: {@code findings}, each with place, code, severity, effect and advice. */
+  public Map<String, Object> lint() {
+    return Json.object(text(LINT, ""));
   }
 
   /** The hosts of one cluster, or all when it is empty, with health and counters. */
