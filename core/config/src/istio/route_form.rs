@@ -213,7 +213,8 @@ fn host_form(place: Place, name: String, domains: Vec<String>, routes: Vec<Node<
 
 /// The names a host goes by: in a cluster of Kubernetes the short ones, too.
 fn names(host: &str) -> Vec<String> {
-    let mut names = vec![host.to_owned()];
+    let host = host.to_ascii_lowercase();
+    let mut names = vec![host.clone()];
     if let Some(short) = host.strip_suffix(".svc.cluster.local")
         && let Some((service, namespace)) = short.split_once('.')
         && service != "*"

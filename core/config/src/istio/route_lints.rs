@@ -134,7 +134,7 @@ fn times(route: &HttpRoute, retry: &Retry, out: &mut Out) {
     if per_try >= *timeout {
         let effect = format!("the request ends after {timeout:?}, before the first retry");
         out.warn("VS-001", at, effect, "set perTryTimeout well below timeout");
-    } else if per_try * (retry.attempts + 1) > *timeout {
+    } else if per_try.saturating_mul(retry.attempts + 1) > *timeout {
         let effect = format!(
             "not every try fits: {} tries of {per_try:?} take longer than {timeout:?}",
             retry.attempts + 1

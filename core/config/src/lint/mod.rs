@@ -30,8 +30,8 @@ struct Cluster<'a> {
 struct Table<'a> {
     spec: &'a RouteTableSpec,
     marks: &'a Marks,
-    /// Of the short form: a list of routes, each with its host.
-    short: bool,
+    /// Of the short form, a list of routes with their hosts: the positions of each host's routes.
+    items: Option<BTreeMap<String, Vec<usize>>>,
 }
 
 /// Settings of requests, by a route or by the cluster itself.
@@ -45,17 +45,20 @@ struct Way<'a> {
     host_prefix: String,
 }
 
-impl Table<'_> {
+impl<'a> Table<'a> {
+    fn new(spec: &'a RouteTableSpec, marks: &'a Marks, short: bool) -> Self {
+        let mut items: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let there = |item: &usize| marks.has(&format!("[{item}]"));
+        for item in (0..).take_while(there).take_while(|_| short) {
+            let host = marks.text(&format!("[{item}].host")).unwrap_or("*").to_ascii_lowercase();
+            items.entry(host).or_default().push(item);
+        }
+        Self { spec, marks, items: short.then_some(items) }
+    }
+
     /// The position in the short form's list of a virtual host's route.
     fn short_item(&self, host: &str, at: usize) -> Option<usize> {
-        let item = |item: &usize| self.marks.has(&format!("[{item}]"));
-        let of_host = |item: &usize| {
-            self.marks.text(&format!("[{item}].host")).unwrap_or("*").eq_ignore_ascii_case(host)
-        };
-        if !self.short {
-            return None;
-        }
-        (0..).take_while(item).filter(of_host).nth(at)
+        self.items.as_ref()?.get(host)?.get(at).copied()
     }
 }
 
@@ -118,7 +121,7 @@ pub(crate) fn specs(
         .zip(table_marks)
         .filter_map(|(spec, marks)| {
             let (marks, short) = marks.as_ref()?;
-            Some(Table { spec, marks, short: *short })
+            Some(Table::new(spec, marks, *short))
         })
         .collect();
     for cluster in &clusters {
