@@ -87,6 +87,8 @@ pub(crate) enum Shape {
     Instances(Dialect),
     /// A list of documents.
     List,
+    /// A list of Kubernetes' objects, under `items`.
+    Items,
 }
 
 const LOOKED_FOR: &str = "static_resources, virtual_hosts, cluster_name with endpoints, name with fields of a \
@@ -102,6 +104,9 @@ pub(crate) fn recognise(at: &At<'_>, wanted: Dialect) -> Result<Shape> {
     let (dialect, shape) = match foreign(at.node) {
         Some(Dialect::Istio | Dialect::Kubernetes) if at.is_list() => return Ok(Shape::List),
         Some(Dialect::Istio) => (Dialect::Istio, Shape::Istio),
+        Some(Dialect::Kubernetes) if is_kind(at.node, "List") => return Ok(Shape::Items),
+        // Istio's rules are about services; of them alone nothing follows.
+        Some(Dialect::Kubernetes) if is_kind(at.node, "Service") => (Dialect::Kubernetes, Shape::Istio),
         Some(dialect) => (dialect, Shape::Instances(dialect)),
         // What shows no dialect may still be what was announced: an empty list, for one.
         None if wanted.is_registry() => (wanted, Shape::Instances(wanted)),
@@ -109,7 +114,8 @@ pub(crate) fn recognise(at: &At<'_>, wanted: Dialect) -> Result<Shape> {
         None if !at.is_map() => return Err(at.expected("a mapping or a list of clusters")),
         None => native(at)?,
     };
-    if wanted == Dialect::Auto || wanted == dialect {
+    let service = dialect == Dialect::Kubernetes && shape == Shape::Istio && wanted == Dialect::Istio;
+    if wanted == Dialect::Auto || wanted == dialect || service {
         return Ok(shape);
     }
     Err(at.fail(format!("{} was announced, recognised as {}", wanted.describe(), dialect.describe())))
@@ -228,6 +234,11 @@ fn foreign(node: &Node<'_>) -> Option<Dialect> {
     let nacos = value("hosts").is_some_and(|hosts| lists_ips(hosts) || service)
         || data.is_some_and(|data| lists_ips(data) || has_any(data, &["hosts"]) || value("code").is_some());
     nacos.then_some(Dialect::Nacos)
+}
+
+fn is_kind(node: &Node<'_>, kind: &str) -> bool {
+    let entries = node.entries().unwrap_or_default();
+    entries.iter().any(|entry| entry.key == "kind" && entry.value.text() == Some(kind))
 }
 
 fn has_any(node: &Node<'_>, names: &[&str]) -> bool {

@@ -46,6 +46,8 @@ const RESOURCES: Fields = Fields::of("DiscoveryResponse", &["resources"]).not_us
     "control_plane",
 ]);
 
+const ITEMS: Fields = Fields::of("List", &["items"]);
+
 /// Reads sources into one set of specs. Any fault refuses all of them.
 ///
 /// # Errors
@@ -195,6 +197,11 @@ fn document(at: &At<'_>, dialect: Dialect, batch: &mut Batch) -> Result<()> {
         }
         Shape::Istio => batch.istio.read(at),
         Shape::Short => short::document(at, batch),
+        Shape::Items => {
+            let list = at.object(&ITEMS, |_, _| {})?;
+            list.each("items", |item| nested(&item, dialect, batch))?;
+            Ok(())
+        }
         Shape::List => {
             let mut items = at.items()?.peekable();
             if items.peek().is_none() {

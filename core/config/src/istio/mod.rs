@@ -7,6 +7,7 @@ mod balancer;
 mod block_form;
 mod cluster_form;
 mod form;
+mod kube;
 mod lints;
 mod locality;
 mod outlier;
@@ -50,8 +51,15 @@ const OBJECT: Fields = Fields::of("an Istio object", &["apiVersion", "kind", "me
 const ASSUMED_PORT: u32 = 8080;
 
 /// Kinds that are read.
-const READ: [&str; 6] =
-    ["DestinationRule", "VirtualService", "ServiceEntry", "WorkloadEntry", "ClientContext", "TestContext"];
+const READ: [&str; 7] = [
+    "DestinationRule",
+    "VirtualService",
+    "ServiceEntry",
+    "WorkloadEntry",
+    "Service",
+    "ClientContext",
+    "TestContext",
+];
 
 /// Kinds of Istio that do not shape the choice of hosts.
 const OTHER: [&str; 11] = [
@@ -105,6 +113,7 @@ impl World {
             "DestinationRule" => self.rules.push(rule::rule(&spec, meta, problems)?),
             "VirtualService" => self.virtuals.push(route::virtual_service(&spec, meta, problems)?),
             "ServiceEntry" => self.services.extend(service::service_entry(&spec, &meta)?),
+            "Service" => self.services.push(kube::service(&spec, &meta)?),
             "WorkloadEntry" => {
                 let mut endpoint = service::endpoint(&spec)?;
                 for (key, value) in &meta.labels {
@@ -199,7 +208,10 @@ impl World {
         for rule in routing.rules {
             let named = |subset: &str| {
                 routes().any(|route| match &route.action {
-                    Action::Route(to) => to.iter().any(|to| to.host == rule.host && to.subset == subset),
+                    Action::Route(to) => to.iter().any(|to| {
+                        let of = rule::find(routing.rules, &to.host);
+                        to.subset == subset && of.is_some_and(|of| of.host == rule.host)
+                    }),
                     Action::Answer(..) | Action::Elsewhere => false,
                 })
             };

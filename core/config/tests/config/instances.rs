@@ -132,8 +132,8 @@ fn every_registry_is_recognised() {
     let wrong = [Source { name: "f", text: consul.as_bytes(), dialect: Dialect::Nacos }];
     let error = load(&wrong).unwrap_err().to_string();
     assert!(error.ends_with("a Nacos document was announced, recognised as a Consul document"), "{error}");
-    let services = r#"{"apiVersion": "v1", "kind": "Service", "spec": {}}"#;
-    assert!(named("f", services).unwrap_err().message.starts_with("unknown kind `Service`"));
+    let pods = r#"{"apiVersion": "v1", "kind": "Pod", "spec": {}}"#;
+    assert!(named("f", pods).unwrap_err().message.starts_with("unknown kind `Pod`"));
 }
 
 #[test]

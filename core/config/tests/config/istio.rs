@@ -225,3 +225,47 @@ fn translations_need_something_to_translate() {
     let error = translate(&source).unwrap_err();
     assert_eq!(error.to_string(), "x.yaml:1:1: there is no Istio object with clusters or routes");
 }
+
+#[test]
+fn services_of_kubernetes_tell_ports_and_protocols() {
+    let text = r#"
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Service
+  metadata: {name: orders, namespace: shop, uid: x}
+  spec:
+    selector: {app: orders}
+    clusterIP: 10.96.0.1
+    ports:
+    - {name: http-web, port: 80, targetPort: 8080}
+    - {name: grpc, port: 90}
+    - {name: any, port: 91, appProtocol: kubernetes.io/h2c}
+- apiVersion: v1
+  kind: Service
+  metadata: {name: direct, namespace: shop}
+  spec: {clusterIP: None, ports: [{name: http, port: 80}]}
+- apiVersion: networking.istio.io/v1
+  kind: DestinationRule
+  metadata: {name: orders, namespace: shop}
+  spec: {host: orders, trafficPolicy: {connectionPool: {http: {http2MaxRequests: 7}}}}
+"#;
+    let specs = read(text).unwrap().specs;
+    let found: Vec<_> = specs
+        .clusters
+        .iter()
+        .map(|c| (c.name.as_str(), c.protocol, c.breakers.thresholds[0].max_requests))
+        .collect();
+    let orders = |port: u32| format!("outbound|{port}||orders.shop.svc.cluster.local");
+    assert_eq!(
+        found,
+        [
+            (orders(80).as_str(), Protocol::Http1, 7),
+            (orders(90).as_str(), Protocol::Http2, 7),
+            (orders(91).as_str(), Protocol::Http2, 7),
+            ("outbound|80||direct.shop.svc.cluster.local", Protocol::Http1, u32::MAX),
+        ]
+    );
+    assert_eq!(noted(text, What::NotAvailable).iter().filter(|path| path.contains("direct")).count(), 1);
+}

@@ -215,6 +215,11 @@ fn findings_of_rules_and_routes() {
             policy(&format!("loadBalancer: {{{hash}}}")),
         ),
         ("DR-021", rule(subsets) + &service(&format!("{{{TO}}}")), rule(subsets) + &service(to_subset)),
+        (
+            "DR-021",
+            rule(subsets).replace("a.b", "\"*.b\"") + &service(&format!("{{{TO}}}")),
+            rule(subsets).replace("a.b", "\"*.b\"") + &service(to_subset),
+        ),
         ("DR-023", rule("subsets: [{name: s}]"), rule("subsets: [{name: s, labels: {a: b}}]")),
         (
             "DR-028",
