@@ -178,18 +178,19 @@ fn is_dns_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// A domain name, or one whose first part is `*`.
+/// A domain name; its first part may be `*`, or begin with `*` or `*-`.
 pub(super) fn is_host(text: &str) -> bool {
-    let rest = match text.strip_prefix('*') {
+    let (wild, rest) = match text.strip_prefix('*') {
         Some("") => return true,
-        Some(rest) => match rest.strip_prefix('.') {
-            Some(rest) => rest,
-            None => return false,
-        },
-        None => text,
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let rest = match wild {
+        true => rest.strip_prefix(['.', '-']).unwrap_or(rest),
+        false => rest,
     };
     let rest = rest.strip_suffix('.').unwrap_or(rest);
-    !rest.is_empty() && rest.len() <= 255 && rest.split('.').all(is_dns_label)
+    !rest.is_empty() && text.len() <= 255 && rest.split('.').all(is_dns_label)
 }
 
 fn is_label_value(text: &str) -> bool {
