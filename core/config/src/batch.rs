@@ -154,19 +154,31 @@ impl Batch {
         ReportEntry { file: seen.file, line: seen.place.line, path: seen.path, what: What::NotUsed, text }
     }
 
-    /// Gives clusters the hosts of instance lists; lists of one cluster are one list. A cluster that no document
-    /// defines is made.
-    fn assign_lists(&mut self, report: &mut Vec<ReportEntry>) -> Result<()> {
-        let mut by_cluster: BTreeMap<String, (Seen, Vec<List>)> = BTreeMap::new();
-        for (seen, source, lists) in std::mem::take(&mut self.lists) {
-            let alone = lists.len() == 1;
+    /// The hosts of clusters by instance lists; lists of one cluster are one list. With them: all are spoken to over
+    /// TLS.
+    pub(crate) fn listed(
+        &self,
+        report: &mut Vec<ReportEntry>,
+    ) -> Result<Vec<(String, Seen, Endpoints, bool)>> {
+        let mut by_cluster: BTreeMap<String, (&Seen, Vec<&List>)> = BTreeMap::new();
+        for (seen, source, lists) in &self.lists {
             for list in lists {
-                let name = self.cluster_of(&source, list.service.as_deref(), alone);
-                by_cluster.entry(name).or_insert_with(|| (seen.clone(), Vec::new())).1.push(list);
+                let name = self.cluster_of(source, list.service.as_deref(), lists.len() == 1);
+                by_cluster.entry(name).or_insert_with(|| (seen, Vec::new())).1.push(list);
             }
         }
-        for (name, (seen, lists)) in by_cluster {
-            let hosts = endpoints(&seen, &lists, report)?;
+        let hosts = |(name, (seen, lists)): (String, (&Seen, Vec<&List>))| {
+            let hosts = endpoints(seen, &lists, report)?;
+            let any = hosts.localities.iter().any(|group| !group.endpoints.is_empty());
+            let secure = any && lists.iter().flat_map(|list| &list.hosts).all(|host| host.secure);
+            Ok((name, seen.clone(), hosts, secure))
+        };
+        by_cluster.into_iter().map(hosts).collect()
+    }
+
+    /// Gives clusters the hosts of instance lists. A cluster that no document defines is made.
+    fn assign_lists(&mut self, report: &mut Vec<ReportEntry>) -> Result<()> {
+        for (name, seen, hosts, secure) in self.listed(report)? {
             if self.waiting.contains_key(&name) {
                 self.assignments.push((seen, name, hosts));
                 continue;
@@ -175,9 +187,6 @@ impl Batch {
                 report.push(
                     seen.entry(What::Default, format!("the cluster {name} is made with Envoy's defaults")),
                 );
-                let secure = lists.iter().flat_map(|list| &list.hosts);
-                let secure = hosts.localities.iter().any(|group| !group.endpoints.is_empty())
-                    && secure.into_iter().all(|host| host.secure);
                 self.by_name.insert(name.clone(), self.specs.clusters.len());
                 self.places.push(seen);
                 self.marks.push(None);

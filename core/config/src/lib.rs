@@ -27,6 +27,7 @@ mod block;
 mod dialect;
 mod envoy;
 mod error;
+mod form;
 mod front;
 mod instances;
 mod istio;

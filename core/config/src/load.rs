@@ -8,6 +8,7 @@ use crate::front::{self, Place};
 use crate::instances::{self, ListOptions};
 use crate::istio;
 use crate::lint::Findings;
+use crate::print::yaml;
 use crate::read::{At, Doc, Fields, Sink};
 use crate::report::LoadReport;
 use crate::short;
@@ -75,7 +76,7 @@ fn read_all(sources: &[Source<'_>], sink: &RefCell<Sink>) -> Result<Batch> {
     Ok(batch)
 }
 
-/// Istio's objects in Envoy's form: a stream of YAML documents that [`load`] reads. What else the sources hold is
+/// Istio's objects and instance lists in Envoy's form: a stream of YAML documents that [`load`] reads. What else the sources hold is
 /// checked, and left out.
 ///
 /// # Errors
@@ -86,14 +87,18 @@ pub fn translate(sources: &[Source<'_>]) -> std::result::Result<String, ConfigEr
         let mut batch = read_all(sources, &sink)?;
         let translation = batch.istio.translate(&sink)?;
         istio::hand_over(&translation, &mut batch, &sink)?;
-        batch.finish(sink.into_inner())?;
-        if translation.clusters.is_empty() && translation.routes.is_none() {
-            let file = sources.first().map_or("", |source| source.name);
-            let fault =
-                Fault::new(Place::new(1, 1), "there is no Istio object with clusters or routes".into());
-            return Err(fault.in_file(file));
+        let mut documents = translation.documents();
+        for (name, seen, hosts, _) in batch.listed(&mut Vec::new())? {
+            documents.push(instances::assignment(&name, &hosts, seen.place));
         }
-        Ok(translation.yaml())
+        batch.finish(sink.into_inner())?;
+        if documents.is_empty() {
+            let file = sources.first().map_or("", |source| source.name);
+            let text =
+                "there is nothing to translate: no Istio object with clusters or routes, no instance list";
+            return Err(Fault::new(Place::new(1, 1), text.into()).in_file(file));
+        }
+        Ok(documents.iter().map(yaml).collect::<Vec<_>>().join("---\n"))
     };
     translated().map_err(|error| *error)
 }
@@ -136,6 +141,7 @@ pub fn load_hosts(
             }
             lists.retain(named);
         }
+        let lists: Vec<&instances::List> = lists.iter().collect();
         let hosts = instances::endpoints(&at.seen(), &lists, &mut sink.borrow_mut().report)?;
         Ok((None, hosts))
     })

@@ -4,6 +4,7 @@
 
 mod consul;
 mod eureka;
+mod form;
 mod hosts;
 mod java;
 mod kubernetes;
@@ -12,6 +13,7 @@ mod spring;
 #[cfg(test)]
 mod vectors;
 
+pub(crate) use form::assignment;
 pub(crate) use hosts::endpoints;
 
 use crate::dialect::Dialect;

@@ -1,9 +1,9 @@
 //! Limits, protocol options and outlier detection in Envoy's form.
 
-use super::form::{Form, duration, flag, list, number, percent, text};
 use super::outlier::Outlier;
 use super::policy::Budget;
 use super::pool::Pool;
+use crate::form::{Form, duration, flag, list, number, percent, text};
 use crate::front::{Node, Place};
 
 pub(super) fn breakers(pool: Option<&Pool>, budget: Option<&Budget>, place: Place) -> Node<'static> {

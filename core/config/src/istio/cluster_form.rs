@@ -2,11 +2,11 @@
 
 use super::balancer::{Algorithm, Balancer, Hash, HashKey, Table};
 use super::block_form::{breakers, common_options, detector, error_matcher, http2_options};
-use super::form::{Form, duration, flag, list, number, percent, text, typed};
 use super::policy::Effective;
 use super::pool::{Keepalive, Upgrade};
 use super::service::{Mesh, Port, Protocol, Resolution};
 use super::spread::Force;
+use crate::form::{Form, duration, flag, list, number, percent, text, typed};
 use crate::front::{Node, Place};
 use std::time::Duration;
 

@@ -6,7 +6,6 @@
 mod balancer;
 mod block_form;
 mod cluster_form;
-mod form;
 mod kube;
 mod lints;
 mod locality;
@@ -310,7 +309,7 @@ fn without_balancing(node: &Node<'static>) -> Node<'static> {
     if let Kind::Map(entries) = &mut node.kind {
         entries.retain(|entry: &Entry<'_>| entry.key != "lb_policy");
         for entry in entries.iter_mut().filter(|entry| entry.key == "type") {
-            entry.value = form::text(entry.place, "EDS");
+            entry.value = crate::form::text(entry.place, "EDS");
         }
     }
     node

@@ -1,8 +1,8 @@
 //! `retries` of a route (`spec/istio-destination-rule.md` section 11).
 
-use super::form::{Form, duration, extension, list, number, text, typed};
 use super::read::{Block, Problems, int32, object};
 use crate::error::Result;
+use crate::form::{Form, duration, extension, list, number, text, typed};
 use crate::front::{Node, Place};
 use crate::read::{At, Fields};
 use std::time::Duration;

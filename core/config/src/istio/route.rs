@@ -1,11 +1,11 @@
 //! `VirtualService` (`spec/istio-destination-rule.md` section 11).
 
-use super::form::Form;
 use super::read::{Problems, int32, object, texts};
 use super::retry::{Retry, retry};
 use super::route_match::{everything, redirect, reply, rewrite, route_match};
 use super::rule::Meta;
 use crate::error::Result;
+use crate::form::Form;
 use crate::front::Node;
 use crate::read::{At, Fields, Seen};
 use crate::report::What;

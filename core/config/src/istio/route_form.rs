@@ -2,13 +2,13 @@
 
 use super::balancer::Hash;
 use super::cluster_form::hash_policy;
-use super::form::{Form, duration, list, number, text};
 use super::policy::Policy;
 use super::retry::{Retry, retry_policy};
 use super::route::{Action, Destination, HttpRoute, Virtual};
 use super::rule::{Rule, find};
 use super::service::{Mesh, Service};
 use super::spread::Client;
+use crate::form::{Form, duration, list, number, text};
 use crate::front::{Node, Place};
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Matches, rewrites and answers of a `VirtualService`, in Envoy's form.
 
-use super::form::{Form, flag, list, number, text};
 use super::read::{labels as texts_by_name, object};
 use crate::error::Result;
+use crate::form::{Form, flag, list, number, text};
 use crate::front::{Node, Place};
 use crate::read::{At, Fields, Msg};
 use crate::report::What;

@@ -1,14 +1,13 @@
 //! All of Istio's objects together, in Envoy's form.
 
 use super::cluster_form::Parts;
-use super::form::{Form, flag, list, number, text};
 use super::policy::Effective;
 use super::route_form::{Routing, cluster_name};
 use super::rule::{Rule, Subset, find};
 use super::service::{Port, Resolution, Service, Workload};
 use super::spread::{Group, Member, spread};
+use crate::form::{Form, flag, list, number, text};
 use crate::front::{Node, Place};
-use crate::print::yaml;
 use crate::read::Seen;
 use std::collections::BTreeSet;
 
@@ -36,16 +35,18 @@ pub(crate) struct Translation {
 }
 
 impl Translation {
-    /// A stream of documents: a bootstrap with the clusters, an assignment per cluster with known hosts, the routes.
-    pub(crate) fn yaml(&self) -> String {
+    /// The documents: a bootstrap with the clusters, an assignment per cluster with known hosts, the routes.
+    pub(crate) fn documents(&self) -> Vec<Node<'static>> {
         let place = Place::new(1, 1);
-        let clusters = self.clusters.iter().map(|made| made.cluster.clone()).collect();
-        let resources = Form::new(place).with("clusters", list(place, clusters));
-        let bootstrap = Form::new(place).with("static_resources", resources.node()).node();
-        let hosts = self.clusters.iter().filter_map(|made| made.assignment.as_ref());
-        let routes = self.routes.iter().map(|(_, routes)| routes);
-        let documents = std::iter::once(&bootstrap).chain(hosts).chain(routes);
-        documents.map(yaml).collect::<Vec<_>>().join("---\n")
+        let mut documents = Vec::new();
+        if !self.clusters.is_empty() {
+            let clusters = self.clusters.iter().map(|made| made.cluster.clone()).collect();
+            let resources = Form::new(place).with("clusters", list(place, clusters));
+            documents.push(Form::new(place).with("static_resources", resources.node()).node());
+        }
+        documents.extend(self.clusters.iter().filter_map(|made| made.assignment.clone()));
+        documents.extend(self.routes.iter().map(|(_, routes)| routes.clone()));
+        documents
     }
 }
 

@@ -1,7 +1,7 @@
 //! Instance lists of registries as documents, and as the hosts of one cluster.
 
 use crate::{noted, read};
-use nexthop_config::{Dialect, ListOptions, Loaded, Source, What, load, load_hosts};
+use nexthop_config::{Dialect, ListOptions, Loaded, Source, What, load, load_hosts, translate};
 use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, Value};
 
 const NACOS: &str = r#"{"name": "DEFAULT_GROUP@@orders", "cacheMillis": 10000, "hosts": [
@@ -159,4 +159,23 @@ fn hosts_of_one_cluster_in_any_dialect() {
     assert_eq!(hosts(&with(consul, &strict, "").unwrap())[0].health, HealthStatus::Unhealthy);
     let bad = r#"[{"host": "a b", "port": 80}]"#;
     assert!(with(bad, &plain, "").unwrap_err().message.contains("expected an IP address or a name"));
+}
+
+#[test]
+fn lists_in_envoys_form() {
+    let text =
+        translate(&[Source { name: "x.json", text: NACOS.as_bytes(), dialect: Dialect::Auto }]).unwrap();
+    let source = Source { name: "x.yaml", text: text.as_bytes(), dialect: Dialect::Auto };
+    let (name, found) = load_hosts(&source, &ListOptions::default(), "").unwrap();
+    assert_eq!(name.as_deref(), Some("orders"));
+    let direct = named("x.json", NACOS).unwrap().specs.clusters.remove(0).endpoints;
+    let told = |endpoints: &Endpoints| -> Vec<_> {
+        hosts(endpoints).into_iter().map(|host| (host.address.clone(), host.weight, host.health)).collect()
+    };
+    assert_eq!(told(&found), told(&direct));
+    let zones = |endpoints: &Endpoints| -> Vec<_> {
+        endpoints.localities.iter().map(|group| group.locality.clone()).collect()
+    };
+    assert_eq!(zones(&found), zones(&direct));
+    assert_eq!(hosts(&found)[0].metadata.0["envoy.lb"], hosts(&direct)[0].metadata.0["envoy.lb"]);
 }

@@ -223,7 +223,10 @@ fn other_kinds_and_what_is_missing() {
 fn translations_need_something_to_translate() {
     let source = [Source { name: "x.yaml", text: b"name: web", dialect: Dialect::Auto }];
     let error = translate(&source).unwrap_err();
-    assert_eq!(error.to_string(), "x.yaml:1:1: there is no Istio object with clusters or routes");
+    assert_eq!(
+        error.to_string(),
+        "x.yaml:1:1: there is nothing to translate: no Istio object with clusters or routes, no instance list"
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ const USAGE: &str = "usage:
 choose  asks once where attempt N (1 unless given) of a request to the cluster goes. Exit code 0: the host is
         printed; 1: refused; 2: a bad document or argument.
 check   loads the documents together and prints what was read but does nothing. Exit code 1: they are refused.
-translate  prints Istio's objects in Envoy's form, as YAML that check reads. Exit code 1: they are refused.
+translate  prints Istio's objects and instance lists in Envoy's form, as YAML that check reads. Exit code 1: they are refused.
 lint    tells what in the documents is legal and probably not meant. Exit code 0: nothing as bad as --fail-on (warning
         unless given); 1: something is; 2: a document is refused.";
 
