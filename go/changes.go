@@ -116,8 +116,9 @@ func (e *Engine) Apply(cluster string, changes ...HostChange) (epoch uint64, err
 	return e.apply(&pin, cluster, ops)
 }
 
-// ApplyEndpoints replaces a cluster's endpoints by a ClusterLoadAssignment, JSON or YAML, as endpoint discovery does. Its
-// cluster_name must be the cluster's name, or that of its EDS service.
+// ApplyEndpoints replaces a cluster's endpoints by a ClusterLoadAssignment, as endpoint discovery does, or by an
+// instance list of Nacos, Spring, Consul, Eureka or Kubernetes; JSON or YAML. The cluster_name of an assignment must be
+// the cluster's name, or that of its EDS service.
 func (e *Engine) ApplyEndpoints(cluster, assignment string) (epoch uint64, err error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()

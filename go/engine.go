@@ -69,9 +69,15 @@ type Dialect uint8
 
 // Dialects.
 const (
-	DialectAuto    Dialect = 0
-	DialectEnvoy   Dialect = 1
-	DialectNexthop Dialect = 2
+	DialectAuto       Dialect = 0
+	DialectEnvoy      Dialect = 1
+	DialectNexthop    Dialect = 2
+	DialectIstio      Dialect = 3
+	DialectKubernetes Dialect = 4
+	DialectNacos      Dialect = 5
+	DialectConsul     Dialect = 6
+	DialectEureka     Dialect = 7
+	DialectSpring     Dialect = 8
 )
 
 // FromFile makes an engine from files with default options.

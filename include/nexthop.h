@@ -180,11 +180,17 @@
 #define NEXTHOP_DIALECT_AUTO 0 /**< Told by its keys. */
 #define NEXTHOP_DIALECT_ENVOY 1 /**< As Envoy reads it. */
 #define NEXTHOP_DIALECT_NEXTHOP 2 /**< Our own keys. */
+#define NEXTHOP_DIALECT_ISTIO 3 /**< Objects of Istio. */
+#define NEXTHOP_DIALECT_KUBERNETES 4 /**< EndpointSlices. */
+#define NEXTHOP_DIALECT_NACOS 5 /**< An instance list of Nacos. */
+#define NEXTHOP_DIALECT_CONSUL 6 /**< A health list of Consul. */
+#define NEXTHOP_DIALECT_EUREKA 7 /**< Applications of Eureka. */
+#define NEXTHOP_DIALECT_SPRING 8 /**< Service instances of Spring. */
 #define NEXTHOP_HOST_SET 0 /**< All SET entries of a call together replace the cluster's hosts. */
 #define NEXTHOP_HOST_ADD 1 /**< Add, or replace the host of that address. */
 #define NEXTHOP_HOST_REMOVE 2 /**< Remove. */
 #define NEXTHOP_HOST_CHANGE 3 /**< Change the fields named in `bits` only. */
-#define NEXTHOP_HOST_ENDPOINTS 4 /**< Endpoints as Envoy sends them, in `metadata`; alone in its call. */
+#define NEXTHOP_HOST_ENDPOINTS 4 /**< Endpoints as Envoy sends them or as a registry lists them, in `metadata`; alone in its call. */
 #define NEXTHOP_FIELD_WEIGHT 1 /**< Weight. */
 #define NEXTHOP_FIELD_PRIORITY 2 /**< Priority. */
 #define NEXTHOP_FIELD_HEALTH 4 /**< Health. */
@@ -286,7 +292,7 @@ typedef struct {
   nexthop_str region; /**< Locality. */
   nexthop_str zone; /**< Locality. */
   nexthop_str sub_zone; /**< Locality. */
-  nexthop_str metadata; /**< JSON object of `envoy.lb` values; NEXTHOP_HOST_ENDPOINTS: a whole ClusterLoadAssignment. */
+  nexthop_str metadata; /**< JSON object of `envoy.lb` values; NEXTHOP_HOST_ENDPOINTS: a whole ClusterLoadAssignment or instance list. */
 } nexthop_host_op;
 
 /** A host. The strings lie in the buffer given to nexthop_host. */

@@ -123,6 +123,8 @@ export declare class Engine implements Disposable {
   stats(): Record<string, unknown>;
   prometheus(): string;
   loadReport(): LoadReport;
+  /** What deserves a second look in the documents. */
+  lint(): { findings: Array<Record<string, unknown>> };
   /** Drains the events, oldest first. */
   events(): Array<Record<string, unknown>>;
   readonly info: { readonly epoch: number; readonly liveRequests: number; readonly seed: bigint };

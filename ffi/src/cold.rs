@@ -3,7 +3,7 @@
 use crate::consts::nexthop_status;
 use crate::fault::{Fault, or, status};
 use crate::fork;
-use crate::given::{NEXTHOP_DIALECT_AUTO, NEXTHOP_DIALECT_ENVOY, NEXTHOP_DIALECT_NEXTHOP};
+use crate::given;
 use crate::sized::{self, Out};
 use crate::types::{
     nexthop_document, nexthop_engine, nexthop_engine_facts, nexthop_host_op, nexthop_options, nexthop_str,
@@ -239,14 +239,19 @@ unsafe fn options(ptr: *const nexthop_options) -> Result<Options, Fault> {
 
 unsafe fn documents<'a>(ptr: *const nexthop_document, n: usize) -> Result<Vec<Document<'a>>, Fault> {
     // SAFETY: handed on.
-    let given = unsafe { sized::read_all(ptr, n)? };
-    given
-        .into_iter()
-        .map(|document| {
+    let read = unsafe { sized::read_all(ptr, n)? };
+    read.into_iter()
+        .map(|document: nexthop_document| {
             let dialect = match document.dialect {
-                NEXTHOP_DIALECT_AUTO => "",
-                NEXTHOP_DIALECT_ENVOY => "envoy",
-                NEXTHOP_DIALECT_NEXTHOP => "nexthop",
+                given::NEXTHOP_DIALECT_AUTO => "",
+                given::NEXTHOP_DIALECT_ENVOY => "envoy",
+                given::NEXTHOP_DIALECT_NEXTHOP => "nexthop",
+                given::NEXTHOP_DIALECT_ISTIO => "istio",
+                given::NEXTHOP_DIALECT_KUBERNETES => "kubernetes",
+                given::NEXTHOP_DIALECT_NACOS => "nacos",
+                given::NEXTHOP_DIALECT_CONSUL => "consul",
+                given::NEXTHOP_DIALECT_EUREKA => "eureka",
+                given::NEXTHOP_DIALECT_SPRING => "spring",
                 other => {
                     return Err(Fault::invalid(&format!(
                         "dialect is {other}; see NEXTHOP_DIALECT_... for those known"

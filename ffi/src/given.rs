@@ -87,6 +87,18 @@ pub const NEXTHOP_DIALECT_AUTO: u8 = 0;
 pub const NEXTHOP_DIALECT_ENVOY: u8 = 1;
 /// Our own keys.
 pub const NEXTHOP_DIALECT_NEXTHOP: u8 = 2;
+/// Objects of Istio.
+pub const NEXTHOP_DIALECT_ISTIO: u8 = 3;
+/// EndpointSlices.
+pub const NEXTHOP_DIALECT_KUBERNETES: u8 = 4;
+/// An instance list of Nacos.
+pub const NEXTHOP_DIALECT_NACOS: u8 = 5;
+/// A health list of Consul.
+pub const NEXTHOP_DIALECT_CONSUL: u8 = 6;
+/// Applications of Eureka.
+pub const NEXTHOP_DIALECT_EUREKA: u8 = 7;
+/// Service instances of Spring.
+pub const NEXTHOP_DIALECT_SPRING: u8 = 8;
 
 // Changes of hosts
 
@@ -98,7 +110,7 @@ pub const NEXTHOP_HOST_ADD: u8 = 1;
 pub const NEXTHOP_HOST_REMOVE: u8 = 2;
 /// Change the fields named in `bits` only.
 pub const NEXTHOP_HOST_CHANGE: u8 = 3;
-/// Endpoints as Envoy sends them, in `metadata`; alone in its call.
+/// Endpoints as Envoy sends them or as a registry lists them, in `metadata`; alone in its call.
 pub const NEXTHOP_HOST_ENDPOINTS: u8 = 4;
 
 // Fields that NEXTHOP_HOST_CHANGE changes

@@ -296,7 +296,7 @@ pub struct nexthop_host_op {
     pub zone: nexthop_str,
     /// Locality.
     pub sub_zone: nexthop_str,
-    /// JSON object of `envoy.lb` values; NEXTHOP_HOST_ENDPOINTS: a whole ClusterLoadAssignment.
+    /// JSON object of `envoy.lb` values; NEXTHOP_HOST_ENDPOINTS: a whole ClusterLoadAssignment or instance list.
     pub metadata: nexthop_str,
 }
 

@@ -23,6 +23,7 @@ const WAIT = 2;
 const STATS = 1;
 const PROMETHEUS = 2;
 const LOAD_REPORT = 4;
+const LINT = 6;
 const HOSTS = 10;
 
 /** Where time ends, in milliseconds. */
@@ -217,6 +218,9 @@ class Engine {
   }
   loadReport() {
     return JSON.parse(this.#text(LOAD_REPORT, ''));
+  }
+  lint() {
+    return JSON.parse(this.#text(LINT, ''));
   }
   #text(what, argument) {
     return cold(native.text, this.#binding.id, what, argument);

@@ -171,6 +171,7 @@ test('numbers and texts', () => {
   assert.equal(stat(mesh, 'web.upstream_rq_total'), 1);
   assert.match(mesh.prometheus(), /upstream_rq_total/);
   assert.equal(typeof mesh.loadReport(), 'object');
+  assert.ok(Array.isArray(mesh.lint().findings));
   assert.ok(JSON.stringify(mesh.hosts('web')).includes('10.0.0.1:8080'));
   assert.ok(JSON.stringify(mesh.hosts()).includes('10.0.0.1:8080'));
   assert.deepEqual(mesh.hosts('nobody'), []);

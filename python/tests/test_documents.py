@@ -114,6 +114,7 @@ def test_updates(tmp_path, mesh):
     held = mesh.choose_host("web")
     report = mesh.update_str(*documents([cluster("web", ["10.9.9.9:80"]), cluster("api")]))
     assert isinstance(report, dict) and report == mesh.load_report()
+    assert isinstance(mesh.lint()["findings"], list)
     assert mesh.choose_host("web").host.address == "10.9.9.9:80"
     assert held.host.address.startswith("10.0.0.") and held.complete(200).action == "forward"
     with pytest.raises(nexthop.ConfigError):

@@ -3,24 +3,34 @@
 use crate::block::document_block;
 use crate::envoy::check_sums;
 use crate::error::Result;
+use crate::instances::{List, endpoints};
+use crate::istio::World;
+use crate::lint::{self, Findings, Marks};
 use crate::read::{At, Reference, Seen, Sink, nearest};
 use crate::report::{LoadReport, ReportEntry, What};
 use crate::{ConfigError, Loaded};
 use nexthop_engine::spec::{
-    ClusterSpec, ConnectionStyle, Endpoints, RouteTableSpec, Specs, Value, composite_cycle,
+    ClusterKind, ClusterSpec, ConnectionStyle, Endpoints, RouteTableSpec, Specs, Value, composite_cycle,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Specs as they come in, and where they came from.
 #[derive(Default)]
 pub(crate) struct Batch {
+    /// Istio's objects, which are read when all are there.
+    pub(crate) istio: World,
     specs: Specs,
     /// Of each cluster, in the order of `specs.clusters`.
     places: Vec<Seen>,
     by_name: BTreeMap<String, usize>,
+    /// Where the fields of each cluster and table stand, unless they were made from another dialect.
+    marks: Vec<Option<Marks>>,
+    table_marks: Vec<Option<(Marks, bool)>>,
     /// Clusters that wait for a separate assignment, by the name it must have.
     waiting: BTreeMap<String, Vec<usize>>,
     assignments: Vec<(Seen, String, Endpoints)>,
+    /// Instance lists, and the name of their source.
+    lists: Vec<(Seen, String, Vec<List>)>,
     runtime: BTreeMap<String, Value>,
     connections: Option<ConnectionStyle>,
 }
@@ -43,17 +53,27 @@ impl Batch {
             self.waiting.entry(service).or_default().push(index);
         }
         self.places.push(at.seen());
+        self.marks.push((!at.is_made()).then(|| Marks::of(at)));
         self.specs.clusters.push(spec);
         Ok(())
     }
 
-    pub(crate) fn add_table(&mut self, table: RouteTableSpec) {
+    /// Adds a route table; `short`: it stands in the short form.
+    pub(crate) fn add_table(&mut self, at: &At<'_>, table: RouteTableSpec, short: bool) {
+        self.table_marks.push((!at.is_made()).then(|| (Marks::of(at), short)));
         self.specs.route_tables.push(table);
     }
 
     /// Adds the hosts of a cluster that another document describes.
     pub(crate) fn add_assignment(&mut self, at: &At<'_>, name: String, endpoints: Endpoints) {
         self.assignments.push((at.seen(), name, endpoints));
+    }
+
+    /// Adds the instance lists of a document: the hosts of one cluster, or of several by their services' names.
+    pub(crate) fn add_lists(&mut self, at: &At<'_>, lists: Vec<List>) {
+        let seen = at.seen();
+        let source = seen.file.clone();
+        self.lists.push((seen, source, lists));
     }
 
     /// Later values win.
@@ -71,6 +91,7 @@ impl Batch {
 
     /// Checks what spans documents and hands everything over.
     pub(crate) fn finish(mut self, mut sink: Sink) -> Result<Loaded> {
+        self.assign_lists(&mut sink.report)?;
         self.assign()?;
         for reference in &sink.references {
             if !self.by_name.contains_key(&reference.cluster) {
@@ -91,7 +112,14 @@ impl Batch {
             cluster.connections = cluster.connections.or(self.connections);
         }
         self.specs.runtime = self.runtime.into_iter().collect();
-        Ok(Loaded { specs: self.specs, report: LoadReport { entries: sink.report } })
+        let waiting: BTreeSet<usize> = self.waiting.values().flatten().copied().collect();
+        sink.findings
+            .extend(lint::specs(&self.specs, &self.marks, &self.table_marks, |at| waiting.contains(&at)));
+        Ok(Loaded {
+            specs: self.specs,
+            report: LoadReport { entries: sink.report },
+            findings: Findings::new(sink.findings),
+        })
     }
 
     fn assign(&mut self) -> Result<()> {
@@ -124,6 +152,77 @@ impl Batch {
             "there is no cluster `{cluster}`; as in Envoy it is legal, and no attempt goes there{hint}"
         );
         ReportEntry { file: seen.file, line: seen.place.line, path: seen.path, what: What::NotUsed, text }
+    }
+
+    /// The hosts of clusters by instance lists; lists of one cluster are one list. With them: all are spoken to over
+    /// TLS.
+    pub(crate) fn listed(
+        &self,
+        report: &mut Vec<ReportEntry>,
+    ) -> Result<Vec<(String, Seen, Endpoints, bool)>> {
+        let mut by_cluster: BTreeMap<String, (&Seen, Vec<&List>)> = BTreeMap::new();
+        for (seen, source, lists) in &self.lists {
+            for list in lists {
+                let name = self.cluster_of(source, list.service.as_deref(), lists.len() == 1);
+                by_cluster.entry(name).or_insert_with(|| (seen, Vec::new())).1.push(list);
+            }
+        }
+        let hosts = |(name, (seen, lists)): (String, (&Seen, Vec<&List>))| {
+            let hosts = endpoints(seen, &lists, report)?;
+            let any = hosts.localities.iter().any(|group| !group.endpoints.is_empty());
+            let secure = any && lists.iter().flat_map(|list| &list.hosts).all(|host| host.secure);
+            Ok((name, seen.clone(), hosts, secure))
+        };
+        by_cluster.into_iter().map(hosts).collect()
+    }
+
+    /// Gives clusters the hosts of instance lists. A cluster that no document defines is made.
+    fn assign_lists(&mut self, report: &mut Vec<ReportEntry>) -> Result<()> {
+        for (name, seen, hosts, secure) in self.listed(report)? {
+            if self.waiting.contains_key(&name) {
+                self.assignments.push((seen, name, hosts));
+                continue;
+            }
+            let Some(&index) = self.by_name.get(&name) else {
+                report.push(
+                    seen.entry(What::Default, format!("the cluster {name} is made with Envoy's defaults")),
+                );
+                self.by_name.insert(name.clone(), self.specs.clusters.len());
+                self.places.push(seen);
+                self.marks.push(None);
+                self.specs.clusters.push(ClusterSpec {
+                    name,
+                    secure,
+                    endpoints: hosts,
+                    ..ClusterSpec::default()
+                });
+                continue;
+            };
+            let cluster = &mut self.specs.clusters[index];
+            if cluster.kind != ClusterKind::Hosts || !cluster.endpoints.localities.is_empty() {
+                let Seen { file, place, .. } = &self.places[index];
+                let text = format!("the cluster `{name}` has its hosts from {file}:{}", place.line);
+                return Err(seen.fail(text));
+            }
+            check_sums(&seen, &cluster.policy, &hosts)?;
+            cluster.endpoints = hosts;
+        }
+        Ok(())
+    }
+
+    /// The cluster that a list is for: the one that the source is named after, else the service's, else the one that
+    /// the file is named after.
+    fn cluster_of(&self, source: &str, service: Option<&str>, alone: bool) -> String {
+        let known = |name: &str| self.waiting.contains_key(name) || self.by_name.contains_key(name);
+        let is_name = !source.is_empty() && !source.contains(['/', '\\', '.', '<']);
+        if alone && (known(source) || is_name) {
+            return source.to_owned();
+        }
+        if let Some(service) = service {
+            return service.to_owned();
+        }
+        let file = source.rsplit(['/', '\\']).next().unwrap_or(source);
+        file.split('.').next().unwrap_or(file).to_owned()
     }
 
     fn unknown_cluster(&self, seen: &Seen, name: &str) -> Box<ConfigError> {

@@ -16,17 +16,17 @@ pub enum Dialect {
     Envoy,
     /// nexthop's own short form.
     Nexthop,
-    /// Istio's DestinationRules; not read by this version.
+    /// Istio's objects.
     Istio,
-    /// Kubernetes' EndpointSlices; not read by this version.
+    /// Kubernetes' EndpointSlices.
     Kubernetes,
-    /// Nacos' instance lists; not read by this version.
+    /// Nacos' instance lists.
     Nacos,
-    /// Consul's service lists; not read by this version.
+    /// Consul's health lists.
     Consul,
-    /// Eureka's applications; not read by this version.
+    /// Eureka's applications.
     Eureka,
-    /// Spring's instance lists; not read by this version.
+    /// Spring's lists of service instances.
     Spring,
 }
 
@@ -49,9 +49,19 @@ impl Dialect {
         named.map(|&(_, dialect, _)| dialect)
     }
 
+    /// The names of all.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().map(|(name, ..)| *name)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, dialect, _)| *dialect == self).map_or("auto", |(name, ..)| name)
+    }
+
+    /// Whether its documents are instance lists.
+    pub(crate) fn is_registry(self) -> bool {
+        matches!(self, Self::Kubernetes | Self::Nacos | Self::Consul | Self::Eureka | Self::Spring)
     }
 
     fn describe(self) -> &'static str {
@@ -71,8 +81,14 @@ pub(crate) enum Shape {
     Resources,
     /// `clusters` and `routes` at the top.
     Short,
+    /// An object of Istio, or a context for them.
+    Istio,
+    /// An instance list of a registry.
+    Instances(Dialect),
     /// A list of documents.
     List,
+    /// A list of Kubernetes' objects, under `items`.
+    Items,
 }
 
 const LOOKED_FOR: &str = "static_resources, virtual_hosts, cluster_name with endpoints, name with fields of a \
@@ -85,25 +101,31 @@ const SHORT_DOCUMENT_KEYS: &[&str] = &["clusters", "routes", "nexthop"];
 
 /// Recognises a document and checks that it is of the wanted dialect.
 pub(crate) fn recognise(at: &At<'_>, wanted: Dialect) -> Result<Shape> {
-    let unread = |dialect: Dialect| {
-        let text = dialect.describe();
-        at.fail(format!("recognised as {text}, which this version does not read"))
-    };
-    if !matches!(wanted, Dialect::Auto | Dialect::Envoy | Dialect::Nexthop) {
-        let text = format!("{} was announced, which this version does not read", wanted.describe());
-        return Err(at.fail(text));
-    }
     let (dialect, shape) = match foreign(at.node) {
-        Some(dialect) => return Err(unread(dialect)),
+        Some(Dialect::Istio | Dialect::Kubernetes) if at.is_list() => return Ok(Shape::List),
+        Some(Dialect::Istio) => (Dialect::Istio, Shape::Istio),
+        Some(Dialect::Kubernetes) if is_kind(at.node, "List") => return Ok(Shape::Items),
+        // Istio's rules are about services; of them alone nothing follows.
+        Some(Dialect::Kubernetes) if is_kind(at.node, "Service") => (Dialect::Kubernetes, Shape::Istio),
+        Some(dialect) => (dialect, Shape::Instances(dialect)),
+        // What shows no dialect may still be what was announced: an empty list, for one.
+        None if wanted.is_registry() => (wanted, Shape::Instances(wanted)),
         None if at.is_list() => return Ok(Shape::List),
         None if !at.is_map() => return Err(at.expected("a mapping or a list of clusters")),
         None => native(at)?,
     };
-    match (wanted, dialect) {
-        (Dialect::Envoy, Dialect::Nexthop) | (Dialect::Nexthop, Dialect::Envoy) => {
-            Err(at.fail(format!("{} was announced, recognised as {}", wanted.describe(), dialect.describe())))
-        }
-        _ => Ok(shape),
+    let service = dialect == Dialect::Kubernetes && shape == Shape::Istio && wanted == Dialect::Istio;
+    if wanted == Dialect::Auto || wanted == dialect || service {
+        return Ok(shape);
+    }
+    Err(at.fail(format!("{} was announced, recognised as {}", wanted.describe(), dialect.describe())))
+}
+
+/// The registry whose instance list a document is; `None` = none of them.
+pub(crate) fn registry_of(at: &At<'_>, wanted: Dialect) -> Option<Dialect> {
+    match foreign(at.node) {
+        Some(dialect) => dialect.is_registry().then_some(dialect),
+        None => wanted.is_registry().then_some(wanted),
     }
 }
 
@@ -198,15 +220,25 @@ fn foreign(node: &Node<'_>) -> Option<Dialect> {
         let istio = version.text().is_some_and(|text| text.contains("istio.io/"));
         return Some(if istio { Dialect::Istio } else { Dialect::Kubernetes });
     }
+    if value("kind").and_then(Node::text).is_some_and(crate::istio::is_context) {
+        return Some(Dialect::Istio);
+    }
     if value("applications").is_some() || value("application").is_some_and(|app| has_any(app, &["instance"]))
     {
         return Some(Dialect::Eureka);
     }
     let lists_ips = |node: &Node<'_>| first(node, &["ip"]);
     let data = value("data");
-    let nacos = value("hosts").is_some_and(lists_ips)
-        || data.is_some_and(|data| lists_ips(data) || has_any(data, &["hosts"]));
+    let service =
+        ["cacheMillis", "lastRefTime", "reachProtectionThreshold"].iter().any(|key| value(key).is_some());
+    let nacos = value("hosts").is_some_and(|hosts| lists_ips(hosts) || service)
+        || data.is_some_and(|data| lists_ips(data) || has_any(data, &["hosts"]) || value("code").is_some());
     nacos.then_some(Dialect::Nacos)
+}
+
+fn is_kind(node: &Node<'_>, kind: &str) -> bool {
+    let entries = node.entries().unwrap_or_default();
+    entries.iter().any(|entry| entry.key == "kind" && entry.value.text() == Some(kind))
 }
 
 fn has_any(node: &Node<'_>, names: &[&str]) -> bool {

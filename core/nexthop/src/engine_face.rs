@@ -35,6 +35,12 @@ pub enum Text<'a> {
     Prometheus,
     /// Fields that were read and do nothing, JSON.
     LoadReport,
+    /// What deserves a second look in the documents, for people.
+    Lint,
+    /// The same as JSON.
+    LintJson,
+    /// The same as SARIF 2.1.0.
+    LintSarif,
     /// All hosts, or those of the named cluster, JSON.
     Hosts(&'a str),
     /// The host with this address, JSON.
@@ -198,6 +204,9 @@ impl Engine {
             Text::Stats => (1, ""),
             Text::Prometheus => (2, ""),
             Text::LoadReport => (4, ""),
+            Text::Lint => (5, ""),
+            Text::LintJson => (6, ""),
+            Text::LintSarif => (7, ""),
             Text::Hosts(cluster) => (10, cluster),
             Text::Host(address) => (11, address),
         };

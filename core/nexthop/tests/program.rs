@@ -67,3 +67,46 @@ fn check_reports_and_refuses() {
     let out = nexthop(&["check", bad.to_str().unwrap()]);
     assert!(out.status.code() == Some(1) && text(&out.stderr).contains("did you mean `hosts`?"), "{out:?}");
 }
+
+#[test]
+fn translate_prints_what_check_reads() {
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nspec: {host: a.b, trafficPolicy: \
+        {connectionPool: {http: {http2MaxRequests: 7}}}}\n";
+    let rule = document("rule.yaml", rule);
+    let out = nexthop(&["translate", rule.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let envoy = text(&out.stdout);
+    assert!(envoy.starts_with("static_resources:\n  clusters:\n  - name: outbound|8080||a.b\n"), "{envoy}");
+    assert!(envoy.contains("max_requests: 7\n"), "{envoy}");
+    let envoy = document("envoy.yaml", envoy);
+    let out = nexthop(&["check", envoy.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let out = nexthop(&["translate", document("none.yaml", "name: web").to_str().unwrap()]);
+    assert!(out.status.code() == Some(1) && text(&out.stderr).contains("nothing to translate"), "{out:?}");
+}
+
+#[test]
+fn lint_tells_and_fails_as_asked() {
+    let text = "clusters: {a: {hosts: [10.0.0.1:80]}, b: {hosts: [10.0.0.2:80]}, chain: {composite: [a, b]}}";
+    let path = document("lint.yaml", text);
+    let path = path.to_str().unwrap();
+    let out = nexthop(&["lint", path]);
+    assert_eq!(out.status.code(), Some(1), "a warning fails");
+    let line = format!(
+        "{path}:1:73: warning NX-016: clusters.chain: only the first 1 of the 2 clusters of chain are ever used\n"
+    );
+    assert!(self::text(&out.stdout).starts_with(&line), "{out:?}");
+    assert!(self::text(&out.stdout).ends_with("errors: 0, warnings: 1, notes: 0\n"), "{out:?}");
+    assert_eq!(nexthop(&["lint", "--fail-on", "error", path]).status.code(), Some(0));
+    assert_eq!(nexthop(&["lint", "--fail-on", "never", path]).status.code(), Some(0));
+    for format in ["json", "sarif"] {
+        let out = nexthop(&["lint", "--format", format, path]);
+        let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert!(value.to_string().contains("NX-016"), "{value}");
+    }
+    let clean = document("clean.yaml", "clusters: {a: {hosts: [10.0.0.1:80]}}");
+    assert_eq!(nexthop(&["lint", clean.to_str().unwrap()]).status.code(), Some(0));
+    let bad = document("lint-bad.yaml", "clusters: {a: {host: []}}");
+    assert_eq!(nexthop(&["lint", bad.to_str().unwrap()]).status.code(), Some(2));
+    assert_eq!(nexthop(&["lint", "--format", "xml", path]).status.code(), Some(2));
+}

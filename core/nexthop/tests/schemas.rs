@@ -99,6 +99,19 @@ fn texts_keep_to_their_schemas() {
     let report = keeps_to(&mesh.text(Text::LoadReport).unwrap(), "load_report");
     assert!(!report["entries"].as_array().unwrap().is_empty(), "keep-alive means nothing without a socket");
 
+    let lint = keeps_to(&mesh.text(Text::LintJson).unwrap(), "lint");
+    assert_eq!(lint["findings"][0]["code"], "NX-001", "two hosts and ten percent: {lint}");
+    assert!(
+        mesh.text(Text::Lint)
+            .unwrap()
+            .contains("warning NX-001: static_resources.clusters[0].outlier_detection")
+    );
+    let sarif: Value = serde_json::from_str(&mesh.text(Text::LintSarif).unwrap()).unwrap();
+    assert_eq!(
+        (&sarif["version"], &sarif["runs"][0]["results"][0]["ruleId"]),
+        (&json!("2.1.0"), &json!("NX-001"))
+    );
+
     let hosts = keeps_to(&mesh.text(Text::Hosts("web")).unwrap(), "hosts");
     assert_eq!(hosts[0]["metadata"]["envoy.lb"]["version"], 1);
     assert_eq!(hosts[1]["health"], "degraded");

@@ -223,8 +223,8 @@ impl Engine {
         self.change(py, cluster, &read.iter().map(changes::Change::borrowed).collect::<Vec<_>>())
     }
 
-    /// Endpoints as Envoy sends them (a `ClusterLoadAssignment`, JSON or YAML) for the cluster that its
-    /// `cluster_name` names. The new epoch.
+    /// Endpoints for one cluster as Envoy sends them (a `ClusterLoadAssignment` with its `cluster_name`), or an instance
+    /// list of Nacos, Spring, Consul, Eureka or Kubernetes; JSON or YAML. The new epoch.
     fn apply_endpoints(
         &self,
         py: Python<'_>,
@@ -249,6 +249,11 @@ impl Engine {
     /// What was read, and what of it is not used here.
     fn load_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         texts::json(py, self.id, 4, "")
+    }
+
+    /// What deserves a second look in the documents.
+    fn lint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 6, "")
     }
 
     /// The hosts of a cluster, or of all, with health and counts.

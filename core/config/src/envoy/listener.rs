@@ -157,7 +157,7 @@ fn filter_chain(at: &At<'_>, batch: &mut Batch) -> Result<()> {
 fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let msg = at.message(&MANAGER)?;
     if let Some(table) = msg.get("route_config") {
-        batch.add_table(route_configuration(&table)?);
+        batch.add_table(&table, route_configuration(&table)?, false);
     }
     msg.each("http_filters", |item| {
         let config = ["typed_config", "typedConfig"].iter().find_map(|key| item.raw(key));

@@ -2,6 +2,7 @@
 
 use crate::error::{ConfigError, Result};
 use crate::front::{Entry, Kind, Node, Place};
+use crate::lint::Finding;
 use crate::report::{ReportEntry, What};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,10 +15,11 @@ pub(crate) struct Sink {
     pub(crate) references: Vec<Reference>,
     /// Sub-clusters that composites name: those that are missing are legal.
     pub(crate) subs: Vec<Reference>,
+    pub(crate) findings: Vec<Finding>,
 }
 
 /// A place in a document that can still complain when the document is gone.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) file: String,
     pub(crate) place: Place,
@@ -34,6 +36,8 @@ pub(crate) struct Reference {
 pub(crate) struct Doc<'a> {
     pub(crate) file: &'a str,
     pub(crate) sink: &'a RefCell<Sink>,
+    /// Made from another dialect: what this version lacks is noted where it would be refused.
+    pub(crate) made: bool,
 }
 
 /// One step of the way.
@@ -58,6 +62,11 @@ pub(crate) struct At<'a> {
 impl<'a> At<'a> {
     pub(crate) fn root(node: &'a Node<'a>, doc: &'a Doc<'a>) -> Self {
         Self { node, doc, up: None, step: Step::Root, typed: false }
+    }
+
+    /// The root of a document that was made from another one, with a name for messages.
+    pub(crate) fn made(name: &'a str, node: &'a Node<'a>, doc: &'a Doc<'a>) -> Self {
+        Self { step: Step::Key(name), ..Self::root(node, doc) }
     }
 
     /// The value under a key of this mapping.
@@ -133,6 +142,11 @@ impl<'a> At<'a> {
         Seen { file: self.doc.file.into(), place: self.node.place, path: self.path() }
     }
 
+    /// Whether this document was made from another dialect.
+    pub(crate) fn is_made(&self) -> bool {
+        self.doc.made
+    }
+
     pub(crate) fn sink(&self) -> &'a RefCell<Sink> {
         self.doc.sink
     }
@@ -187,6 +201,17 @@ impl<'a> At<'a> {
 }
 
 impl Seen {
+    /// An entry of the load report about this place.
+    pub(crate) fn entry(&self, what: What, text: impl Into<String>) -> ReportEntry {
+        ReportEntry {
+            file: self.file.clone(),
+            line: self.place.line,
+            path: self.path.clone(),
+            what,
+            text: text.into(),
+        }
+    }
+
     pub(crate) fn fail(&self, message: impl Into<String>) -> Box<ConfigError> {
         Box::new(ConfigError {
             file: self.file.clone(),

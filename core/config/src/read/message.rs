@@ -46,6 +46,9 @@ impl<'a> At<'a> {
                     value.note(What::NotAvailable, "known, but not available in this version");
                 }
                 Treatment::Refused if is_off(&value) => {}
+                Treatment::Refused if self.is_made() => {
+                    value.note(What::NotAvailable, "known, but not available in this version");
+                }
                 Treatment::Refused => return Err(value.unavailable(&format!("`{name}`"))),
             }
         }
@@ -61,6 +64,50 @@ impl<'a> At<'a> {
         }
         Ok(Msg { at: self, found })
     }
+}
+
+impl<'a> At<'a> {
+    /// Reads this mapping as an object of Kubernetes: unknown fields go to `dropped`, names are in camel case, and
+    /// their other spelling with underscores is understood.
+    pub(crate) fn object(
+        self,
+        fields: &'static Fields,
+        mut dropped: impl FnMut(&Self, &Entry<'_>),
+    ) -> Result<Msg<'a>> {
+        let entries = match &self.node.resolve().kind {
+            Kind::Map(entries) => entries.as_slice(),
+            Kind::Null => &[],
+            _ => return Err(self.expected(&format!("a mapping with the fields of {}", fields.message))),
+        };
+        let mut found: Vec<(&'static str, &'a Entry<'a>)> = Vec::new();
+        for entry in entries {
+            let known = fields.names().find(|(name, _)| is_camel_spelling(&entry.key, name));
+            let Some((name, treatment)) = known else {
+                dropped(&self, entry);
+                continue;
+            };
+            if treatment == Treatment::NotUsed && !entry.value.is_null() {
+                let value = self.key(name, &entry.value);
+                value.note(What::NotUsed, "not used here: it has no part in the choice of hosts");
+            }
+            match found.iter_mut().find(|(other, _)| *other == name) {
+                Some(old) => old.1 = entry,
+                None => found.push((name, entry)),
+            }
+        }
+        found.retain(|(_, entry)| !entry.value.is_null());
+        Ok(Msg { at: self, found })
+    }
+}
+
+/// Whether a key is a name of camel case, or that name with underscores.
+fn is_camel_spelling(key: &str, name: &str) -> bool {
+    let letters =
+        |text: &str| text.bytes().filter(|&b| b != b'_').map(|b| b.to_ascii_lowercase()).collect::<Vec<_>>();
+    key == name
+        || (key.contains('_')
+            && !key.bytes().any(|b| b.is_ascii_uppercase())
+            && letters(key) == letters(name))
 }
 
 impl<'a> Msg<'a> {

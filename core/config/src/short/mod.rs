@@ -38,7 +38,8 @@ pub(crate) fn document(at: &At<'_>, batch: &mut Batch) -> Result<()> {
         }
     }
     if let Some(list) = msg.get("routes") {
-        batch.add_table(routes::routes(&list, &defaults)?);
+        let table = routes::routes(&list, &defaults)?;
+        batch.add_table(&list, table, true);
     }
     if let Some(block) = msg.get("nexthop") {
         batch.add_block(&block)?;

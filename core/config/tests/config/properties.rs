@@ -1,11 +1,25 @@
 //! Whatever comes in, an answer comes out.
 
-use nexthop_config::{Dialect, Source, load, load_assignment, parse_metadata_json};
+use nexthop_config::{
+    Dialect, ListOptions, Source, load, load_assignment, load_hosts, parse_metadata_json, translate,
+};
 use proptest::prelude::*;
 
 fn feed(text: &[u8]) {
     let source = Source { name: "any", text, dialect: Dialect::Auto };
-    for result in [load(&[source]).map(|_| ()), load_assignment(&source).map(|_| ())] {
+    let loaded = load(&[source]);
+    if let Ok(loaded) = &loaded {
+        let told = loaded.findings.to_json()["findings"].as_array().unwrap().len();
+        assert_eq!(loaded.findings.to_human().lines().count(), 2 * told + 1);
+        assert!(loaded.findings.to_sarif().is_object());
+    }
+    let hosts = load_hosts(&source, &ListOptions::default(), "orders");
+    for result in [
+        loaded.map(|_| ()),
+        load_assignment(&source).map(|_| ()),
+        hosts.map(|_| ()),
+        translate(&[source]).map(|_| ()),
+    ] {
         if let Err(error) = result {
             assert!(error.line >= 1 && error.column >= 1, "{error:?}");
             assert!(!error.message.is_empty());
@@ -35,10 +49,58 @@ clusters: {s: {hosts: [1.2.3.4:80, {address: "[::1]:1", zone: b}], retry: {on: [
 routes: [{path: /, cluster: {s: 1}}]
 "#;
 
+/// The same for Istio's objects.
+const ISTIO: &str = r#"apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: r, namespace: shop, creationTimestamp: "2024"}
+spec:
+  host: a.b
+  trafficPolicy:
+    connectionPool: {tcp: {maxConnections: 3, connectTimeout: 250ms, tcpKeepalive: {time: 1500ms}}, http: {http2MaxRequests: 9, idleTimeout: 1h, h2UpgradePolicy: UPGRADE, http2KeepAlive: {interval: 1s, timeout: 1s}}}
+    loadBalancer: {consistentHash: {httpCookie: {name: c, ttl: 0s, attributes: [{name: x}]}, maglev: {tableSize: 11}}, localityLbSetting: {distribute: [{from: "north/*", to: {"north/*": 70, "south/*": 30}}]}}
+    outlierDetection: {consecutive5xxErrors: 3, interval: 1s, maxEjectionPercent: 50, outlierDetectionHttpErrorCodes: [429]}
+    retryBudget: {percent: 35.5}
+    portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: ROUND_ROBIN, warmup: {duration: 90s, aggression: 0.5}}}]
+  subsets: [{name: s, labels: {v: "1"}, trafficPolicy: {loadBalancer: {zoneAwareLbSetting: {failover: [{from: north, to: south}]}}}}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+spec:
+  hosts: [a.b]
+  http: [{match: [{uri: {prefix: /x}, headers: {y: {regex: "z+"}}, sourceLabels: {app: web}}], timeout: 2s, retries: {attempts: 3, perTryTimeout: 1s, retryOn: "5xx,503", retryRemoteLocalities: true, backoff: 40ms}, route: [{destination: {host: a.b, subset: s, port: {number: 80}}, weight: 3}, {destination: {host: short}, weight: 1}]}, {redirect: {uri: /n, redirectCode: 302}}]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+spec: {hosts: [a.b, c.d], ports: [{number: 80, name: h, protocol: HTTP}, {number: 90, name: g, protocol: GRPC}], resolution: STATIC, workloadSelector: {labels: {app: w}}, endpoints: [{address: 1.2.3.4, ports: {h: 8080}, locality: north/z, labels: {v: "1"}, weight: 3}]}
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+spec: {address: "::1", labels: {app: w}, locality: s/z/q}
+---
+kind: ClientContext
+spec: {proxy: {locality: north/z, labels: {app: web}}, mesh: {connectTimeout: 5s, defaultTrafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}, defaultHttpRetryPolicy: {attempts: 1}, localityLbSetting: {failoverPriority: [rack, "tier=gold"]}}}
+"#;
+
+/// The same for instance lists.
+const LISTS: &str = r#"{"name": "g@@orders", "reachProtectionThreshold": true, "hosts": [{"instanceId": "a", "ip": "10.0.0.1", "port": 80, "weight": 0.5, "healthy": false, "metadata": {"zone": "z", "nacos.weight": "1e3"}}]}
+---
+- {host: h.example, port: 80, secure: true, serviceId: spring, metadata: {weight: "2", zone: z}}
+---
+[{"Node": {"Address": "10.0.0.9"}, "Service": {"ID": "c", "Service": "consul", "Port": 1, "Meta": null, "Weights": {"Passing": 500}}, "Checks": [{"Status": "warning"}]}]
+---
+{"applications": {"application": [{"name": "EUREKA", "instance": {"hostName": "h", "port": {"$": 1, "@enabled": "true"}, "dataCenterInfo": {"metadata": {"availability-zone": "q"}}, "status": "UP"}}]}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {labels: {kubernetes.io/service-name: k8s}}, ports: [{name: http, port: 8080}, {name: m, port: 9}], endpoints: [{addresses: ["::1"], conditions: {ready: false, terminating: true}, zone: z, targetRef: {kind: Pod, name: p}}]}
+"#;
+
+const SEEDS: [&str; 3] = [SEED, ISTIO, LISTS];
+
 #[test]
-fn the_seed_is_sound() {
-    let source = Source { name: "seed", text: SEED.as_bytes(), dialect: Dialect::Auto };
-    load(&[source]).unwrap();
+fn the_seeds_are_sound() {
+    for text in SEEDS {
+        let source = Source { name: "seed", text: text.as_bytes(), dialect: Dialect::Auto };
+        load(&[source]).unwrap();
+    }
 }
 
 proptest! {
@@ -63,8 +125,8 @@ proptest! {
     }
 
     #[test]
-    fn damaged_documents(cuts in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12, "[-?:,\\[\\]{}&*!|>'\"%@ \n\ta0~.]{0,4}"), 1..6)) {
-        let mut text: Vec<char> = SEED.chars().collect();
+    fn damaged_documents(seed in 0usize..3, cuts in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12, "[-?:,\\[\\]{}&*!|>'\"%@ \n\ta0~.]{0,4}"), 1..6)) {
+        let mut text: Vec<char> = SEEDS[seed].chars().collect();
         for (at, length, with) in cuts {
             let at = at.index(text.len());
             let end = (at + length).min(text.len());
@@ -74,11 +136,12 @@ proptest! {
     }
 
     #[test]
-    fn replaced_values(at in any::<prop::sample::Index>(), with in "(null|\\[\\]|\\{\\}|-1|1e999|\"\"|yes|\\[\\[\\]\\]|\\{a: b\\}|0x|'x'|99999999999999999999)") {
+    fn replaced_values(seed in 0usize..3, at in any::<prop::sample::Index>(), with in "(null|\\[\\]|\\{\\}|-1|1e999|\"\"|yes|\\[\\[\\]\\]|\\{a: b\\}|0x|'x'|99999999999999999999)") {
+        let seed = SEEDS[seed];
         // Whatever follows a colon, up to the next end of a value.
-        let colons: Vec<usize> = SEED.match_indices(": ").map(|(at, _)| at + 2).collect();
+        let colons: Vec<usize> = seed.match_indices(": ").map(|(at, _)| at + 2).collect();
         let start = colons[at.index(colons.len())];
-        let end = SEED[start..].find([',', '}', ']', '\n']).map_or(SEED.len(), |n| start + n);
-        feed(format!("{}{with}{}", &SEED[..start], &SEED[end..]).as_bytes());
+        let end = seed[start..].find([',', '}', ']', '\n']).map_or(seed.len(), |n| start + n);
+        feed(format!("{}{with}{}", &seed[..start], &seed[end..]).as_bytes());
     }
 }

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::registry::Engine;
 use super::types::{HostChange, host_fields, host_op};
-use nexthop_config::{Dialect, Source};
+use nexthop_config::{ListOptions, Source};
 use nexthop_engine::Misuse;
 use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, Metadata};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,15 +19,16 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
             "the cluster {cluster:?} is a composite without hosts of its own; change those of its sub-clusters {subs:?}"
         )));
     }
-    if let [HostChange { op: host_op::ENDPOINTS, metadata, .. }] = changes {
+    if let [HostChange { op: host_op::ENDPOINTS, metadata, address, hostname, .. }] = changes {
         let names = engine.core.assignment_names(cluster);
         if names.is_empty() {
             return Err(missing());
         }
-        let source = Source { name: "<endpoints>", text: metadata.as_bytes(), dialect: Dialect::Auto };
-        let (named, endpoints) =
-            nexthop_config::load_assignment(&source).map_err(|error| Error::Config(Box::new(error)))?;
-        if !names.contains(&named) {
+        let dialect = super::documents::dialect(address)?;
+        let source = Source { name: "<endpoints>", text: metadata.as_bytes(), dialect };
+        let (named, endpoints) = nexthop_config::load_hosts(&source, &options(hostname)?, cluster)
+            .map_err(|error| Error::Config(Box::new(error)))?;
+        if let Some(named) = named.filter(|named| !names.contains(named)) {
             return Err(invalid(&format!(
                 "the assignment is for the cluster {named:?} and was applied to {cluster:?}; its cluster_name must be \
                  one of {names:?}"
@@ -72,6 +73,25 @@ fn set(engine: &Engine, cluster: &str, endpoints: &Endpoints) -> Result<Option<u
         )));
     }
     Ok(engine.core.set_endpoints(cluster, endpoints))
+}
+
+/// `port_name=http`, `only_passing`, `ip_address`, apart by `&`.
+fn options(text: &str) -> Result<ListOptions, Error> {
+    let mut options = ListOptions::default();
+    for part in text.split('&').filter(|part| !part.is_empty()) {
+        match part.split_once('=').unwrap_or((part, "true")) {
+            ("port_name", name) => name.clone_into(&mut options.port_name),
+            ("only_passing", "true") => options.only_passing = true,
+            ("ip_address", "true") => options.ip_address = true,
+            _ => {
+                let known = "port_name=NAME, only_passing, ip_address";
+                return Err(invalid(&format!(
+                    "unknown option {part:?} of an instance list; there are {known}"
+                )));
+            }
+        }
+    }
+    Ok(options)
 }
 
 fn one(endpoints: &mut Endpoints, change: &HostChange<'_>) -> Result<(), String> {

@@ -138,12 +138,14 @@ fn name_or(name: &str, other: impl FnOnce() -> String) -> String {
     if name.is_empty() { other() } else { name.to_owned() }
 }
 
-fn dialect(name: &str) -> Result<Dialect, Error> {
+/// The dialect of that name; empty = told by keys.
+pub(super) fn dialect(name: &str) -> Result<Dialect, Error> {
     if name.is_empty() {
         return Ok(Dialect::Auto);
     }
     Dialect::from_name(name).ok_or_else(|| {
-        Error::misuse(Misuse::Invalid, format!("unknown dialect {name:?}; use auto, envoy or nexthop"))
+        let known = Dialect::names().collect::<Vec<_>>().join(", ");
+        Error::misuse(Misuse::Invalid, format!("unknown dialect {name:?}; there are {known}"))
     })
 }
 

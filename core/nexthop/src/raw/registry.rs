@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::time::Clock;
 use super::types::{Document, Options};
-use nexthop_config::LoadReport;
+use nexthop_config::{Findings, LoadReport};
 use nexthop_engine::engine::{Core, Settings};
 use nexthop_engine::ids::MAX_ENGINES;
 use nexthop_engine::sync::{Mutex, RwLock};
@@ -25,6 +25,7 @@ pub(super) struct Engine {
     /// Documents as last applied.
     pub(super) documents: Mutex<super::documents::Documents>,
     pub(super) report: Mutex<LoadReport>,
+    pub(super) findings: Mutex<Findings>,
     pub(super) waiters: super::waiting::Waiters,
     pub(super) panics: AtomicU32,
 }
@@ -157,6 +158,7 @@ pub(super) fn create(options: &Options, documents: &[Document<'_>]) -> Result<Ar
         next_shared: AtomicU32::new(0),
         documents: Mutex::new(kept),
         report: Mutex::new(loaded.report),
+        findings: Mutex::new(loaded.findings),
         waiters: super::waiting::Waiters::default(),
         panics: AtomicU32::new(0),
     });

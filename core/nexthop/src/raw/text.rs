@@ -16,6 +16,9 @@ pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Er
         1 => Ok(stats(engine)),
         2 => Ok(prometheus(engine)),
         4 => Ok(engine.report.lock().to_json().to_string()),
+        5 => Ok(engine.findings.lock().to_human()),
+        6 => Ok(engine.findings.lock().to_json().to_string()),
+        7 => Ok(engine.findings.lock().to_sarif().to_string()),
         9 => {
             let id = arg.parse().map_err(|_| {
                 Error::misuse(Misuse::Invalid, format!("{arg:?} is not the id of an attempt in decimal"))
@@ -33,7 +36,7 @@ pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Er
         }
         _ => Err(Error::misuse(
             Misuse::NotFound,
-            format!("there is no text {what}; there are 1, 2, 4, 9, 10 and 11"),
+            format!("there is no text {what}; there are 1, 2, 4 to 7, 9, 10 and 11"),
         )),
     }
 }

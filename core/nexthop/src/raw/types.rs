@@ -38,9 +38,9 @@ pub mod clock {
 pub struct Document<'a> {
     /// See [`document_kind`].
     pub kind: u8,
-    /// Empty = detect; else `envoy` or `nexthop`.
+    /// Empty = told by keys; else a name such as `envoy`, `nexthop`, `istio`, `nacos`.
     pub dialect: &'a str,
-    /// For messages; empty = the path, or `<text N>`.
+    /// For messages, and the cluster of an instance list; empty = the path, or `<text N>`.
     pub name: &'a str,
     /// Text (kind 0), path (kind 1) or runtime JSON (kind 2), as bytes.
     pub text: &'a [u8],
@@ -79,7 +79,9 @@ pub struct HostChange<'a> {
     pub zone: &'a str,
     /// Locality.
     pub sub_zone: &'a str,
-    /// JSON object of `envoy.lb` values; for `ENDPOINTS` a whole `ClusterLoadAssignment` (JSON or YAML).
+    /// JSON object of `envoy.lb` values; for `ENDPOINTS` a whole `ClusterLoadAssignment` or an instance list (JSON or
+    /// YAML), whose dialect may stand in `address` and whose options (`port_name=NAME`, `only_passing`, `ip_address`,
+    /// apart by `&`) in `hostname`.
     pub metadata: &'a str,
 }
 
@@ -93,7 +95,7 @@ pub mod host_op {
     pub const REMOVE: u8 = 2;
     /// Change the given fields only.
     pub const CHANGE: u8 = 3;
-    /// Endpoints as Envoy sends them; alone in its call.
+    /// Endpoints as Envoy sends them or as a registry lists them; alone in its call.
     pub const ENDPOINTS: u8 = 4;
 }
 

@@ -2,17 +2,25 @@
 #![expect(clippy::print_stdout, reason = "a program speaks on stdout")]
 
 mod choose;
+mod lint;
+mod translate;
 
 use nexthop::{Engine, Error, Text};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage:
   nexthop choose --config FILE... --cluster NAME [--attempt N] [--tried A,B] [--key K] [--json]
   nexthop check FILE...
+  nexthop translate FILE...
+  nexthop lint [--format human|json|sarif] [--fail-on note|warning|error|never] FILE...
 
 choose  asks once where attempt N (1 unless given) of a request to the cluster goes. Exit code 0: the host is
         printed; 1: refused; 2: a bad document or argument.
-check   loads the documents together and prints what was read but does nothing. Exit code 1: they are refused.";
+check   loads the documents together and prints what was read but does nothing. Exit code 1: they are refused.
+translate  prints Istio's objects and instance lists in Envoy's form, as YAML that check reads. Exit code 1: they are refused.
+lint    tells what in the documents is legal and probably not meant. Exit code 0: nothing as bad as --fail-on (warning
+        unless given); 1: something is; 2: a document is refused.";
 
 fn main() -> ExitCode {
     match run() {
@@ -31,6 +39,8 @@ fn run() -> Result<ExitCode, lexopt::Error> {
         Some(Arg::Value(command)) => match command.string()?.as_str() {
             "choose" => choose::run(parser),
             "check" => check(parser),
+            "translate" => translate::run(parser),
+            "lint" => lint::run(parser),
             other => Err(format!("there is no command {other:?}").into()),
         },
         Some(Arg::Long("help") | Arg::Short('h')) => {
@@ -46,11 +56,12 @@ fn run() -> Result<ExitCode, lexopt::Error> {
     }
 }
 
-fn load(files: &[std::path::PathBuf]) -> Result<Engine, Error> {
+fn load(files: &[PathBuf]) -> Result<Engine, Error> {
     files.iter().fold(Engine::builder(), |builder, file| builder.file(file)).build()
 }
 
-fn check(mut parser: lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
+/// The files that are named, at least one.
+fn files(mut parser: lexopt::Parser) -> Result<Vec<PathBuf>, lexopt::Error> {
     let mut files = Vec::new();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -61,6 +72,23 @@ fn check(mut parser: lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     if files.is_empty() {
         return Err("name at least one file".into());
     }
+    Ok(files)
+}
+
+/// Names and texts of files, or a sentence.
+fn texts(files: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let read = |file: &PathBuf| {
+        let name = file.display().to_string();
+        match std::fs::read(file) {
+            Ok(text) => Ok((name, text)),
+            Err(error) => Err(format!("{name}: {error}")),
+        }
+    };
+    files.iter().map(read).collect()
+}
+
+fn check(parser: lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
+    let files = files(parser)?;
     match load(&files).and_then(|engine| Ok((engine.text(Text::LoadReport)?, engine.text(Text::Hosts(""))?)))
     {
         Ok((report, hosts)) => {

@@ -23,6 +23,7 @@ public final class Engine implements AutoCloseable {
   private static final int PROMETHEUS = 2;
   private static final int EFFECTIVE = 3;
   private static final int LOAD_REPORT = 4;
+  private static final int LINT = 6;
   private static final int EXPLAIN = 8;
   private static final int HOSTS = 10;
   private static final int WANT_CHANGED = 8;
@@ -136,8 +137,9 @@ public final class Engine implements AutoCloseable {
   }
 
   /**
-   * Makes a {@code ClusterLoadAssignment} (JSON or YAML) the endpoints of a cluster, as Envoy's EDS would. Its
-   * {@code cluster_name} must be the cluster's name, or that of its EDS service.
+   * Makes a {@code ClusterLoadAssignment} the endpoints of a cluster, as Envoy's EDS would, or an instance list of Nacos,
+   * Spring, Consul, Eureka or Kubernetes (JSON or YAML).
+   * The {@code cluster_name} of an assignment must be the cluster's name, or that of its EDS service.
    */
   public long applyEndpoints(String cluster, String assignment) {
     return apply(cluster, List.of(HostChange.endpoints(Objects.requireNonNull(assignment, "assignment"))));
@@ -266,6 +268,11 @@ public final class Engine implements AutoCloseable {
   /** What became of the documents. */
   public LoadReport loadReport() {
     return new LoadReport(Json.object(text(LOAD_REPORT, "")));
+  }
+
+  /** What deserves a second look in the documents: {@code findings}, each with place, code, severity, effect and advice. */
+  public Map<String, Object> lint() {
+    return Json.object(text(LINT, ""));
   }
 
   /** The hosts of one cluster, or all when it is empty, with health and counters. */

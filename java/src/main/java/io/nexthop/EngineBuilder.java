@@ -25,7 +25,19 @@ public final class EngineBuilder {
     /** Envoy's. */
     ENVOY,
     /** The short form. */
-    NEXTHOP
+    NEXTHOP,
+    /** Objects of Istio. */
+    ISTIO,
+    /** EndpointSlices. */
+    KUBERNETES,
+    /** Instance lists of Nacos. */
+    NACOS,
+    /** Health lists of Consul. */
+    CONSUL,
+    /** Applications of Eureka. */
+    EUREKA,
+    /** Service instances of Spring. */
+    SPRING
   }
 
   private final Documents documents = new Documents();

@@ -68,7 +68,7 @@ public final class HostChange {
     return of(CHANGE, address);
   }
 
-  /** Endpoints as Envoy sends them: a {@code ClusterLoadAssignment} as JSON or YAML, alone in its call. */
+  /** Endpoints: a {@code ClusterLoadAssignment} or a registry's instance list, JSON or YAML, alone in its call. */
   static HostChange endpoints(String assignment) {
     return new HostChange(ENDPOINTS, 0, "", 0, 0, Health.UNKNOWN, null, null, null, null, assignment);
   }

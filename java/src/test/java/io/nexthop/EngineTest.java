@@ -75,6 +75,7 @@ class EngineTest {
       LoadReport report = mesh.updateString(Meshes.cluster("other", 2, ""));
       assertNotNull(report.values());
       assertEquals(report, mesh.loadReport());
+      assertTrue(mesh.lint().get("findings") instanceof List<?>);
       assertTrue(mesh.epoch() > epoch);
       assertEquals("other", mesh.chooseHost("other", 1).cluster());
       assertEquals("no_cluster", Meshes.refused(mesh.request("api").tryChooseHost(), "no_cluster").refusal());

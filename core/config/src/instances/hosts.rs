@@ -1,0 +1,83 @@
+//! Instances as hosts of a cluster.
+
+use super::{Condition, Instance, List};
+use crate::envoy::{HostKey, Names};
+use crate::error::Result;
+use crate::read::Seen;
+use crate::report::{ReportEntry, What};
+use nexthop_engine::spec::{
+    EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, Metadata, Value,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Hosts in the order of the list, of each address the first. Instances of one zone that follow each other form a
+/// locality. Metadata goes to `envoy.lb`; id, weight and `secure` to `nexthop`.
+pub(crate) fn endpoints(seen: &Seen, lists: &[&List], report: &mut Vec<ReportEntry>) -> Result<Endpoints> {
+    let mut endpoints = Endpoints::default();
+    let mut known = BTreeSet::new();
+    let all = || lists.iter().flat_map(|list| &list.hosts);
+    let fractional = all().any(|host| bounded(host.weight).fract() != 0.0);
+    for (id, reason) in lists.iter().flat_map(|list| &list.skipped) {
+        report.push(seen.entry(What::NotUsed, format!("the instance {id} is left out: {reason}")));
+    }
+    for instance in all() {
+        let Some(key) = HostKey::new(&instance.address, instance.port, Names::Allowed) else {
+            let text =
+                format!("expected an IP address or a name in {}, found {:?}", instance.id, instance.address);
+            return Err(seen.fail(text));
+        };
+        if !known.insert(key.key.clone()) {
+            let text = format!("{} is listed twice; the first entry counts", key.key);
+            report.push(seen.entry(What::NotUsed, text));
+            continue;
+        }
+        let locality =
+            instance.zone.as_ref().map(|zone| Locality { zone: zone.clone(), ..Locality::default() });
+        let named = EndpointSpec { hostname: key.name.unwrap_or_default(), ..EndpointSpec::default() };
+        let host = EndpointSpec {
+            address: key.key,
+            port: key.port,
+            weight: whole(instance.weight, fractional),
+            health: match instance.health {
+                Condition::Healthy => HealthStatus::Healthy,
+                Condition::Unhealthy => HealthStatus::Unhealthy,
+                Condition::Draining => HealthStatus::Draining,
+            },
+            metadata: metadata(instance),
+            ..named
+        };
+        match endpoints.localities.last_mut().filter(|last| last.locality == locality) {
+            Some(last) => last.endpoints.push(host),
+            None => endpoints.localities.push(LocalityEndpoints {
+                locality,
+                endpoints: vec![host],
+                ..LocalityEndpoints::default()
+            }),
+        }
+    }
+    Ok(endpoints)
+}
+
+/// An infinite weight counts as 10,000.
+fn bounded(weight: f64) -> f64 {
+    if weight.is_infinite() { 10_000.0 } else { weight }
+}
+
+/// A whole weight; when any weight of the list has a fraction, all are hundredths.
+fn whole(weight: f64, fractional: bool) -> u32 {
+    let scaled = if fractional { (bounded(weight) * 100.0).round() } else { bounded(weight) };
+    // The cast saturates.
+    (scaled as u32).max(1)
+}
+
+fn metadata(instance: &Instance) -> Metadata {
+    let texts = instance.metadata.iter().map(|(key, value)| (key.clone(), Value::String(value.clone())));
+    let mut own = BTreeMap::from([
+        ("id".to_owned(), Value::String(instance.id.clone())),
+        ("weight".to_owned(), Value::Number(instance.weight)),
+    ]);
+    if instance.secure {
+        own.insert("secure".into(), Value::Bool(true));
+    }
+    Metadata(BTreeMap::from([("envoy.lb".into(), texts.collect()), ("nexthop".into(), own)]))
+}

@@ -1,0 +1,46 @@
+//! Spring: a list of service instances.
+
+use super::{Condition, Instance, List, id_or, nacos::weight, plain, port, texts};
+use crate::error::Result;
+use crate::read::{At, Fields};
+use std::collections::BTreeMap;
+
+const INSTANCE: Fields = Fields::of(
+    "a service instance of Spring",
+    &["serviceId", "instanceId", "host", "port", "secure", "weight", "healthy", "metadata"],
+);
+
+pub(super) fn list(at: &At<'_>) -> Result<List> {
+    let mut list = List::default();
+    for item in at.items()? {
+        let msg = item.object(&INSTANCE, |_, _| {})?;
+        let text = |name| msg.get(name).map(|at| plain(&at)).unwrap_or_default();
+        let (address, port) = (text("host"), msg.or("port", 0, port)?);
+        let metadata = msg.or("metadata", BTreeMap::new(), texts)?;
+        let weight = match (metadata.get("nacos.weight"), msg.get("weight"), metadata.get("weight")) {
+            (Some(text), ..) | (None, None, Some(text)) => weight(&item, text),
+            (None, Some(number), _) => number.f64()?,
+            (None, None, None) => 1.0,
+        };
+        let healthy = match metadata.get("nacos.healthy") {
+            Some(text) => text.eq_ignore_ascii_case("true"),
+            None => msg.or("healthy", true, |flag| flag.bool())?,
+        };
+        let service = text("serviceId");
+        if list.service.is_none() && !service.is_empty() {
+            list.service = Some(service);
+        }
+        let instance = Instance {
+            id: id_or(text("instanceId"), &address, port),
+            address,
+            port,
+            weight,
+            health: if healthy { Condition::Healthy } else { Condition::Unhealthy },
+            zone: metadata.get("zone").cloned(),
+            secure: msg.or("secure", false, |flag| flag.bool())?,
+            metadata,
+        };
+        list.push(instance, false);
+    }
+    Ok(list)
+}
