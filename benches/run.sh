@@ -15,6 +15,7 @@ for face in "${@:-c python node java go}"; do
     case $name in
       rust) ;;
       c)
+        ln -sf libnexthop.so "$target/release/libnexthop.so.1"
         cc -O2 -std=c11 -Wall -Wextra -Iinclude benches/c/bench.c -o "$target/release/c-bench" \
           -L"$target/release" -lnexthop -Wl,-rpath,"$target/release"
         "$target/release/c-bench" >> "$lines" ;;
