@@ -88,19 +88,13 @@ fn judged(ratio: f64, most: f64) -> String {
     if ratio <= most * TOLERANCE { format!("<= {most:.1}") } else { format!("> {most:.1} !") }
 }
 
-/// A flat JSON object of text and numbers.
 fn read(line: &str) -> Option<Row> {
-    let field = |name: &str| {
-        let at = line.find(&format!("\"{name}\":"))? + name.len() + 3;
-        let rest = line[at..].trim_start();
-        let end = rest.find([',', '}'])?;
-        Some(rest[..end].trim().trim_matches('"').to_owned())
-    };
+    let row: serde_json::Value = serde_json::from_str(line).ok()?;
     Some(Row {
-        face: field("face")?,
-        case: field("case")?,
-        hosts: field("hosts").and_then(|text| text.parse().ok()).unwrap_or(0),
-        min: field("min_ns")?.parse().ok()?,
-        med: field("med_ns")?.parse().ok()?,
+        face: row["face"].as_str()?.to_owned(),
+        case: row["case"].as_str()?.to_owned(),
+        hosts: row["hosts"].as_u64().unwrap_or(0),
+        min: row["min_ns"].as_f64()?,
+        med: row["med_ns"].as_f64()?,
     })
 }
