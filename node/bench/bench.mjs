@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { Engine } from 'nexthop';
 
 const require = createRequire(import.meta.url);
-const { empty } = require('./reference/reference.node');
+const { empty, limit } = require('./reference/reference.node');
 const native = require('../lib/native.cjs');
 const { Binding } = require('../lib/binding.cjs');
 
@@ -36,6 +36,17 @@ let sink = 0;
 const cases = [
   ['empty', 0, (calls) => { for (let call = 0; call < calls; call++) empty(); }],
 ];
+{
+  const out = new Uint32Array(new SharedArrayBuffer(16));
+  const { pick, finish } = limit(100, out);
+  cases.push(['limit', 100, (calls) => {
+    for (let call = 0; call < calls; call++) {
+      pick();
+      sink += out[0];
+      finish();
+    }
+  }]);
+}
 for (const hosts of HOSTS) {
   const engine = Engine.fromString(document(hosts), { seed: 1n });
   const shared = engine.share();
