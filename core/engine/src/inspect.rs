@@ -1,6 +1,7 @@
 //! Questions about requests, hosts and numbers; none of them decides or counts anything.
 
 use crate::breaker::Members;
+use crate::clock::Time;
 use crate::engine::Core;
 use crate::hosts::{Health, HostInfo, flag};
 use crate::ids::{GENERATIONS, Id};
@@ -175,6 +176,28 @@ impl Core {
                 let number =
                     state.attempts.iter().find(|a| a.mark == mark).map_or(state.number, |a| a.number);
                 headers.push(count(number));
+            }
+            let attempt_number =
+                state.attempts.iter().find(|a| a.mark == mark).map_or(state.number, |a| a.number);
+            if policy.timeout_retry_to_upstream && attempt_number > 1 {
+                let value = state.timeout_retry.to_string();
+                headers.push(("x-envoy-is-timeout-retry".into(), Some(value)));
+            }
+            let left =
+                if state.deadline == Time::NEVER { state.timeout } else { state.deadline.since(state.last) };
+            let expected = retry::expected_ms(state.timeout, state.per_try, false, left);
+            if policy.expects
+                && let Some(expected) = expected
+            {
+                headers.push(("x-envoy-expected-rq-timeout-ms".into(), Some(expected.to_string())));
+            }
+            if let Some(expected) = expected.filter(|_| rare.is_some_and(|rare| rare.grpc_timeout)) {
+                headers.push(("grpc-timeout".into(), Some(retry::grpc_timeout_text(expected))));
+            }
+            for name in rare.iter().flat_map(|rare| &rare.consumed) {
+                if !headers.iter().any(|(set, _)| set == name) {
+                    headers.push(((*name).into(), None));
+                }
             }
             if let Some(path) = rare.and_then(|rare| rare.path.clone()) {
                 headers.push((":path".into(), Some(path)));

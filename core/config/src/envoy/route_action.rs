@@ -25,6 +25,8 @@ const FORWARD: Fields = Fields::of(
         "priority",
         "hash_policy",
         "hedge_policy",
+        "max_grpc_timeout",
+        "grpc_timeout_offset",
     ],
 )
 .not_used(&[
@@ -43,8 +45,6 @@ const FORWARD: Fields = Fields::of(
     "host_rewrite_path_regex",
     "host_rewrite",
     "idle_timeout",
-    "max_grpc_timeout",
-    "grpc_timeout_offset",
     "internal_redirect_policy",
     "internal_redirect_action",
     "max_internal_redirects",
@@ -120,6 +120,8 @@ pub(super) fn forward(at: &At<'_>, checked: bool) -> Result<ForwardSpec> {
     Ok(ForwardSpec {
         cluster: cluster_source(at, &msg, checked)?,
         timeout: msg.or("timeout", default.timeout, |d| d.millis())?,
+        max_grpc_timeout: msg.map("max_grpc_timeout", |d| d.millis())?,
+        grpc_timeout_offset: msg.or("grpc_timeout_offset", default.grpc_timeout_offset, |d| d.millis())?,
         priority: msg.or("priority", RoutingPriority::Default, routing_priority)?,
         retry: msg.map("retry_policy", retry_policy)?,
         hash_policy: hash_policies(&msg)?,
