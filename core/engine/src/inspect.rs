@@ -144,10 +144,17 @@ impl Core {
                 },
             };
             reply.flags = state.flags;
+            // Envoy's connection manager answers this one, which knows of no attempt.
+            let over = state.has_rare && state.rare.as_deref().is_some_and(|rare| rare.route_over);
+            if over {
+                reply.details = "max_duration_timeout".into();
+                reply.body = "downstream duration timeout".into();
+            }
             if !reply.body.is_empty() && !reply.headers.iter().any(|(name, _)| name == "content-type") {
                 reply.headers.push(("content-type".into(), "text/plain".into()));
             }
-            let counted = policies.list.get(state.policy as usize).is_some_and(|p| p.attempt_count_to_client);
+            let counted =
+                !over && policies.list.get(state.policy as usize).is_some_and(|p| p.attempt_count_to_client);
             if counted && state.number > 0 {
                 reply.headers.push(("x-envoy-attempt-count".into(), state.number.to_string()));
             }

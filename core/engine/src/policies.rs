@@ -68,6 +68,8 @@ pub(crate) struct RequestPolicy {
     pub(crate) wants: Wants,
     /// The limits before any of them is left out.
     pub(crate) limits: RouteLimits,
+    /// Nanoseconds of the whole request from its start, NEVER = off.
+    pub(crate) duration: u64,
     /// Attempts say how long the upstream may take.
     pub(crate) expects: bool,
     /// Retries say whether a limit caused them.
@@ -97,6 +99,8 @@ pub(crate) struct ClusterPolicy {
     pub(crate) own_hash: HashPolicies,
     /// It, or a sub-cluster, chooses by hash.
     pub(crate) hashes: bool,
+    /// It, or a sub-cluster, limits the time of an attempt.
+    pub(crate) streams: bool,
     /// Outlier detection, of it or a sub-cluster, looks at more than the status.
     pub(crate) judged: bool,
     /// Sub-clusters that have an `own_hash`.
@@ -284,7 +288,8 @@ impl Policies {
         let start = match self.list[policy as usize].leads {
             Leads::Cluster(cluster) => self.cluster(cluster).map(|own| {
                 let course = Course::new(self, policy, cluster);
-                let plain = self.retry_of(policy, cluster).is_plain();
+                let timed = own.streams || self.list[policy as usize].duration != NEVER;
+                let plain = self.retry_of(policy, cluster).is_plain() && !timed;
                 Start { course, hashes: own.hashes, plain }
             }),
             _ => None,
@@ -351,8 +356,12 @@ impl RequestPolicy {
         let spec = retry.unwrap_or(&default);
         let retry = RetryPolicy::compile(spec)?;
         let limit = |span: std::time::Duration| if span.is_zero() { NEVER } else { nanos(span) };
-        let timeout = limit(forward.timeout);
-        let grpc = forward.max_grpc_timeout.map(|max| (nanos(max), nanos(forward.grpc_timeout_offset)));
+        let timed = forward.max_stream_duration.is_none();
+        let timeout = if timed { limit(forward.timeout) } else { NEVER };
+        let grpc = forward
+            .max_grpc_timeout
+            .filter(|_| timed)
+            .map(|max| (nanos(max), nanos(forward.grpc_timeout_offset)));
         let limits =
             RouteLimits { timeout, per_try: limit(spec.per_try_timeout), grpc, respect_expected: false };
         let per_try = limits.resolve(HeaderView::EMPTY, false, false).per_try;
@@ -366,6 +375,7 @@ impl RequestPolicy {
             per_try,
             per_try_idle: limit(spec.per_try_idle_timeout),
             limits,
+            duration: forward.max_stream_duration.map_or(NEVER, limit),
             expects: false,
             timeout_retry_to_upstream: false,
             priority: forward.priority as u8,
@@ -408,6 +418,7 @@ fn cluster_policies(
             hash: HashPolicies::compile(&cluster.hash_policy)?,
             own_hash,
             hashes,
+            streams: !cluster.max_stream_duration.is_zero(),
             judged: detectors.judges(&cluster.name),
             own_hash_subs: Vec::new(),
         };
@@ -444,10 +455,12 @@ fn cluster_policies(
                 .collect()
         };
         let hashes = !reaches(|p| p.hashes).is_empty();
+        let streams = !reaches(|p| p.streams).is_empty();
         let own_hash_subs = reaches(|p| !p.own_hash.is_empty());
         let index = names.cluster(&cluster.name) as usize;
         if let Some(policy) = &mut list[index] {
             policy.hashes = hashes;
+            policy.streams = streams;
             policy.own_hash_subs = own_hash_subs;
         }
     }

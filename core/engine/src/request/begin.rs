@@ -11,7 +11,7 @@ use crate::outcome::{Decision, Head, Misuse, NEVER, flags, head_bits, refusal};
 use crate::policies::{ClusterPolicy, Leads, Policies, RequestPolicy, Target};
 use crate::random::Random;
 use crate::request::slab::{Slot, Taken};
-use crate::retry::{Extra, PreviousPriorities, REQUEST_HEADERS, RetryPolicy, RetrySettings};
+use crate::retry::{Extra, PreviousPriorities, REQUEST_HEADERS, RetryPolicy, RetrySettings, stream_duration};
 use crate::route::RequestView;
 use crate::spec::RetryOn;
 use twox_hash::XxHash64;
@@ -111,6 +111,9 @@ impl<'a> Walk<'a> {
             Self::own_limits(st, policy, trusted, view);
         }
         self.limits(st, head);
+        if policy.duration != NEVER || policies.cluster(cluster).is_some_and(|own| own.streams) {
+            self.durations(st, policy);
+        }
         if let Some(own) = policies.cluster(cluster).filter(|own| own.hashes) {
             self.hash(st, policies, policy, own, head, view);
         }
@@ -195,6 +198,14 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Limits that are no time-out (section 14.5): the request's, from its start; each attempt's, when it is sent.
+    #[cold]
+    fn durations(&self, st: &mut State, policy: &RequestPolicy) {
+        let until = (policy.duration != NEVER).then(|| self.now.plus(policy.duration));
+        st.rare().route_until = until;
+        st.deadline = until.map_or(st.deadline, |until| st.deadline.min(until));
+    }
+
     /// Limits that the request's own headers set (section 14.1).
     #[cold]
     fn own_limits(st: &mut State, policy: &RequestPolicy, trusted: bool, view: &RequestView<'_>) {
@@ -207,6 +218,9 @@ impl<'a> Walk<'a> {
             st.rare().grpc_timeout = true;
         }
         if trusted {
+            if let Some(limit) = stream_duration(headers) {
+                st.rare().stream_limit = Some(limit);
+            }
             st.alternate = headers.first("x-envoy-upstream-rq-timeout-alt-response").is_some();
             let consumed = REQUEST_HEADERS.into_iter();
             let consumed: Vec<_> = consumed.filter(|name| headers.first(name).is_some()).collect();
@@ -262,6 +276,7 @@ impl<'a> Walk<'a> {
             self.hash_key(st, policies, key);
         }
         if !start.plain {
+            self.durations(st, policies.request(st));
             self.retry_state(st, policies.retry(st), false, &EMPTY);
         }
         self.number(st, number);

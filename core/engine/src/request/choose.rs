@@ -4,7 +4,7 @@ use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk, clear};
 use crate::balance::{PriorityLoad, Selection};
 use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
-use crate::clock::Time;
+use crate::clock::{Time, nanos};
 use crate::cluster::ClusterView;
 use crate::engine::Core;
 use crate::hosts::flag;
@@ -336,13 +336,22 @@ impl<'a> Walk<'a> {
 
     /// The deadline passed while nothing was in flight (section 14.3).
     fn too_late(&mut self, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
-        if st.phase == Phase::Queued && self.leave_queue(slot, request, st) {
-            let counters = &self.clusters[st.cluster as usize].counters;
-            counters.count(Counter::RqTimeout);
+        let waited = st.phase == Phase::Queued && self.leave_queue(slot, request, st);
+        let counters = &self.clusters[st.cluster as usize].counters;
+        if waited {
             counters.count(Counter::RqCancelled);
+        }
+        if waited && !Self::runs_out(st) {
+            counters.count(Counter::RqTimeout);
             counters.count_status(if st.alternate { 204 } else { 504 }, false);
         }
         let status = if st.alternate { 204 } else { 504 };
+        if Self::runs_out(st) {
+            st.rare().route_over = true;
+            let status = if st.upload_open { 408 } else { 504 };
+            self.refuse(request, slot, st, refusal::TIMEOUT, status, 0, out);
+            return;
+        }
         self.refuse(request, slot, st, refusal::TIMEOUT, status, flags::UT, out);
     }
 
@@ -373,6 +382,9 @@ impl<'a> Walk<'a> {
         let mut bits = attempt.bits;
         if st.marks | st.has_rare {
             bits |= Self::header_bits(st);
+            if st.has_rare {
+                self.limit_stream(st, &attempt, out);
+            }
         }
         out.bits = bits | self.signals();
         self.clusters[attempt.cluster as usize].counters.count(Counter::RqTotal);
@@ -386,6 +398,20 @@ impl<'a> Walk<'a> {
         }
         st.attempts.push(attempt);
         st.phase = Phase::Flight;
+    }
+
+    /// The attempt's own limit, to the end of its body (section 14.5).
+    #[cold]
+    fn limit_stream(&self, st: &mut State, attempt: &Attempt, out: &mut Decision) {
+        let Some(rare) = st.rare.as_deref_mut() else { return };
+        let view = self.snapshot.clusters[attempt.cluster as usize].view.as_ref();
+        let own = view.map(|view| nanos(view.spec.max_stream_duration)).filter(|limit| *limit > 0);
+        let limit = rare.stream_limit.or(own).filter(|limit| *limit != NEVER);
+        rare.stream_until = limit.map(|limit| self.now.plus(limit));
+        if let Some(limit) = limit {
+            out.remaining = out.remaining.min(limit);
+            out.try_timeout = out.try_timeout.min(limit);
+        }
     }
 
     #[cold]

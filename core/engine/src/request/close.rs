@@ -264,6 +264,10 @@ impl Walk<'_> {
                 st.upload_open = false;
                 let never = st.timeout == crate::outcome::NEVER;
                 st.deadline = if never { crate::clock::Time::NEVER } else { self.now.plus(st.timeout) };
+                let rare = st.rare.as_deref().filter(|_| st.has_rare);
+                if let Some(until) = rare.and_then(|rare| rare.route_until) {
+                    st.deadline = st.deadline.min(until);
+                }
             }
             note::RETRY_ABANDONED if st.retries => {
                 st.retries = false;

@@ -240,6 +240,7 @@ impl<'a> Walk<'a> {
         outcome: &Outcome<'_>,
     ) -> Packed {
         let kind = self.which_timeout(st, outcome.failure);
+        let route_over = st.has_rare && st.rare().route_over;
         let connect = matches!(
             kind,
             failure::CONNECT_FAILURE | failure::CONNECT_TIMEOUT | failure::LOCAL_CONNECT_FAILURE
@@ -270,7 +271,7 @@ impl<'a> Walk<'a> {
             failure::PER_TRY_TIMEOUT => ours.count(Counter::RqPerTryTimeout),
             failure::PER_TRY_IDLE_TIMEOUT => ours.count(Counter::RqPerTryIdleTimeout),
             failure::GLOBAL_TIMEOUT => ours.count(Counter::RqTimeout),
-            failure::MAX_STREAM_DURATION => {
+            failure::MAX_STREAM_DURATION if !route_over => {
                 self.clusters[attempt.cluster as usize].counters.count(Counter::RqMaxDurationReached);
             }
             _ => {}
@@ -288,12 +289,10 @@ impl<'a> Walk<'a> {
         self.tell_failure(&attempt, kind, st.alternate);
         let unsent = connect || kind == failure::OVERFLOW || outcome.bits & outcome_bits::NOT_SENT != 0;
         st.sent |= !unsent;
-        let retry = if kind == failure::GLOBAL_TIMEOUT || !st.retries || st.interim {
-            Retry::No
-        } else {
-            on_reset(st.on, kind, st.sent)
-        };
-        let decided = if kind == failure::GLOBAL_TIMEOUT {
+        let last = kind == failure::GLOBAL_TIMEOUT || route_over;
+        let retry =
+            if last || !st.retries || st.interim { Retry::No } else { on_reset(st.on, kind, st.sent) };
+        let decided = if last {
             self.free_retry(st);
             Decided::No(reason::NOT_RETRIABLE)
         } else {
@@ -301,7 +300,13 @@ impl<'a> Walk<'a> {
         };
         let closed = self.closes(&attempt, connect || kind == failure::CONNECTION_TERMINATION);
         self.end_attempt(slot, request, st, at, closed, false);
-        let (mut status, flag) = reply_of(kind);
+        let (mut status, mut flag) = reply_of(kind);
+        if route_over {
+            flag = 0;
+        }
+        if kind == failure::MAX_STREAM_DURATION && st.upload_open {
+            status = 408;
+        }
         if st.alternate && (timeout || kind == failure::GLOBAL_TIMEOUT) {
             status = 204;
         }
@@ -323,10 +328,31 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether the request's duration ends before its global limit does.
+    pub(super) fn runs_out(st: &State) -> bool {
+        let rare = st.rare.as_deref().filter(|_| st.has_rare);
+        rare.and_then(|rare| rare.route_until).is_some_and(|until| until <= st.deadline)
+    }
+
+    /// Whether a time-out now is that of the attempt's duration, or of the request's.
+    #[cold]
+    fn duration_is_over(&self, st: &mut State) -> bool {
+        let soon = self.now.plus(TOLERANCE);
+        if Self::runs_out(st) && soon >= st.deadline {
+            st.rare().route_over = true;
+            return true;
+        }
+        let until = st.rare().stream_until;
+        until.is_some_and(|until| soon >= until && until < st.deadline)
+    }
+
     /// A time-out of unknown kind is the global one once the deadline is reached, else the try's.
-    fn which_timeout(&self, st: &State, kind: u8) -> u8 {
+    fn which_timeout(&self, st: &mut State, kind: u8) -> u8 {
         if kind != failure::TIMEOUT {
             return kind;
+        }
+        if st.has_rare && self.duration_is_over(st) {
+            return failure::MAX_STREAM_DURATION;
         }
         if st.deadline != Time::NEVER && self.now.plus(TOLERANCE) >= st.deadline {
             failure::GLOBAL_TIMEOUT

@@ -254,6 +254,14 @@ pub(crate) struct Rare {
     pub(crate) again: Option<(u64, Vec<u32>)>,
     /// Request headers that were read here and go no further.
     pub(crate) consumed: Vec<&'static str>,
+    /// Nanoseconds that the request itself allows an attempt.
+    pub(crate) stream_limit: Option<u64>,
+    /// When the attempt has to be over, body and all.
+    pub(crate) stream_until: Option<Time>,
+    /// When the request has to be over, whatever happens.
+    pub(crate) route_until: Option<Time>,
+    /// That was reached.
+    pub(crate) route_over: bool,
     /// The request itself came as early data.
     pub(crate) early_data: bool,
     /// Attempts carry `grpc-timeout` anew.

@@ -69,6 +69,11 @@ const fn off(nanos: u64) -> u64 {
     if nanos == 0 { NEVER } else { nanos }
 }
 
+/// The stream duration that a trusted request asks for, in nanoseconds; NEVER = none.
+pub fn stream_duration(headers: HeaderView<'_>) -> Option<u64> {
+    millis(headers, "x-envoy-upstream-stream-duration-ms")
+}
+
 /// A header of milliseconds; what is no whole number counts as absent.
 fn millis(headers: HeaderView<'_>, name: &str) -> Option<u64> {
     let text = std::str::from_utf8(headers.first(name)?).ok()?.trim_ascii();

@@ -6,7 +6,7 @@ use crate::route::RequestView;
 use crate::spec::RetryOn;
 
 /// The request headers read here, for requests whose `x-envoy-*` headers count.
-pub const REQUEST_HEADERS: [&str; 10] = [
+pub const REQUEST_HEADERS: [&str; 11] = [
     "x-envoy-retry-on",
     "x-envoy-retry-grpc-on",
     "x-envoy-max-retries",
@@ -17,6 +17,7 @@ pub const REQUEST_HEADERS: [&str; 10] = [
     "x-envoy-upstream-rq-timeout-alt-response",
     "x-envoy-hedge-on-per-try-timeout",
     "x-envoy-expected-rq-timeout-ms",
+    "x-envoy-upstream-stream-duration-ms",
 ];
 
 /// Status codes and header names that a request added to its policy's.

@@ -157,6 +157,9 @@ pub struct ForwardSpec {
     pub cluster: ClusterSource,
     /// Whole request. Defaults to 15 s; zero = none.
     pub timeout: Duration,
+    /// `max_stream_duration`: the whole request from its start, zero = any time. When set, `timeout` and
+    /// `max_grpc_timeout` do not count.
+    pub max_stream_duration: Option<Duration>,
     /// `max_grpc_timeout`: gRPC requests are limited by their `grpc-timeout`, at most by this (zero: by it alone).
     pub max_grpc_timeout: Option<Duration>,
     /// `grpc_timeout_offset`: taken off a longer `grpc-timeout`.
@@ -184,6 +187,7 @@ impl Default for ForwardSpec {
         Self {
             cluster: ClusterSource::Name(String::new()),
             timeout: Duration::from_secs(15),
+            max_stream_duration: None,
             max_grpc_timeout: None,
             grpc_timeout_offset: Duration::ZERO,
             priority: RoutingPriority::Default,
