@@ -307,8 +307,12 @@ fn what_is_noted() {
             "[0].transport_socket"
         ]
     );
-    let text = "- {name: a, outlier_detection: {detect_degraded_hosts: true}, common_http_protocol_options: {max_stream_duration: 1s}}";
-    assert_eq!(noted(text, What::NotAvailable), ["[0].common_http_protocol_options.max_stream_duration"]);
+    let text = "- {name: a, outlier_detection: {detect_degraded_hosts: true}, common_http_protocol_options: {max_stream_duration: 1s, max_connection_duration: 1s}}";
+    assert_eq!(
+        cluster("common_http_protocol_options: {max_stream_duration: 1s}").unwrap().max_stream_duration,
+        Duration::from_secs(1)
+    );
+    assert_eq!(noted(text, What::NotAvailable), ["[0].common_http_protocol_options.max_connection_duration"]);
     let json = read(text).unwrap().report.to_json();
     assert_eq!(json["entries"][0]["what"], "not_available");
     assert_eq!(json["entries"][0]["line"], 1);
