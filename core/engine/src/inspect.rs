@@ -1,6 +1,7 @@
 //! Questions about requests, hosts and numbers; none of them decides or counts anything.
 
 use crate::breaker::Members;
+use crate::clock::Time;
 use crate::engine::Core;
 use crate::hosts::{Health, HostInfo, flag};
 use crate::ids::{GENERATIONS, Id};
@@ -143,10 +144,17 @@ impl Core {
                 },
             };
             reply.flags = state.flags;
+            // Envoy's connection manager answers this one, which knows of no attempt.
+            let over = state.has_rare && state.rare.as_deref().is_some_and(|rare| rare.route_over);
+            if over {
+                reply.details = "max_duration_timeout".into();
+                reply.body = "downstream duration timeout".into();
+            }
             if !reply.body.is_empty() && !reply.headers.iter().any(|(name, _)| name == "content-type") {
                 reply.headers.push(("content-type".into(), "text/plain".into()));
             }
-            let counted = policies.list.get(state.policy as usize).is_some_and(|p| p.attempt_count_to_client);
+            let counted =
+                !over && policies.list.get(state.policy as usize).is_some_and(|p| p.attempt_count_to_client);
             if counted && state.number > 0 {
                 reply.headers.push(("x-envoy-attempt-count".into(), state.number.to_string()));
             }
@@ -175,6 +183,28 @@ impl Core {
                 let number =
                     state.attempts.iter().find(|a| a.mark == mark).map_or(state.number, |a| a.number);
                 headers.push(count(number));
+            }
+            let attempt_number =
+                state.attempts.iter().find(|a| a.mark == mark).map_or(state.number, |a| a.number);
+            if policy.timeout_retry_to_upstream && attempt_number > 1 {
+                let value = state.timeout_retry.to_string();
+                headers.push(("x-envoy-is-timeout-retry".into(), Some(value)));
+            }
+            let left =
+                if state.deadline == Time::NEVER { state.timeout } else { state.deadline.since(state.last) };
+            let expected = retry::expected_ms(state.timeout, state.per_try, false, left);
+            if policy.expects
+                && let Some(expected) = expected
+            {
+                headers.push(("x-envoy-expected-rq-timeout-ms".into(), Some(expected.to_string())));
+            }
+            if let Some(expected) = expected.filter(|_| rare.is_some_and(|rare| rare.grpc_timeout)) {
+                headers.push(("grpc-timeout".into(), Some(retry::grpc_timeout_text(expected))));
+            }
+            for name in rare.iter().flat_map(|rare| &rare.consumed) {
+                if !headers.iter().any(|(set, _)| set == name) {
+                    headers.push(((*name).into(), None));
+                }
             }
             if let Some(path) = rare.and_then(|rare| rare.path.clone()) {
                 headers.push((":path".into(), Some(path)));

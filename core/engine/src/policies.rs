@@ -2,10 +2,11 @@
 
 use crate::clock::nanos;
 use crate::hash::policy::HashPolicies;
+use crate::headers::HeaderView;
 use crate::outcome::NEVER;
 use crate::outlier::DetectorWants;
 use crate::request::Course;
-use crate::retry::RetryPolicy;
+use crate::retry::{REQUEST_HEADERS, RetryPolicy, RouteLimits};
 use crate::route::RouteTables;
 use crate::spec::{
     ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, PolicySpec, RetrySpec, RouteAction, SpecError,
@@ -65,6 +66,14 @@ pub(crate) struct RequestPolicy {
     pub(crate) priority: u8,
     pub(crate) hash: HashPolicies,
     pub(crate) wants: Wants,
+    /// The limits before any of them is left out.
+    pub(crate) limits: RouteLimits,
+    /// Nanoseconds of the whole request from its start, NEVER = off.
+    pub(crate) duration: u64,
+    /// Attempts say how long the upstream may take.
+    pub(crate) expects: bool,
+    /// Retries say whether a limit caused them.
+    pub(crate) timeout_retry_to_upstream: bool,
     pub(crate) attempt_count_to_upstream: bool,
     pub(crate) attempt_count_to_client: bool,
     /// Path or authority are rewritten.
@@ -90,6 +99,8 @@ pub(crate) struct ClusterPolicy {
     pub(crate) own_hash: HashPolicies,
     /// It, or a sub-cluster, chooses by hash.
     pub(crate) hashes: bool,
+    /// It, or a sub-cluster, limits the time of an attempt.
+    pub(crate) streams: bool,
     /// Outlier detection, of it or a sub-cluster, looks at more than the status.
     pub(crate) judged: bool,
     /// Sub-clusters that have an `own_hash`.
@@ -128,6 +139,11 @@ impl WantSets {
             self.sets.len() - 1
         });
         (u16::try_from(at + 1).unwrap_or(1), Arc::clone(&self.sets[at]))
+    }
+
+    /// How many sets there are.
+    pub(crate) fn len(&self) -> usize {
+        self.sets.len()
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<Arc<[Box<str>]>> {
@@ -190,9 +206,11 @@ impl Policies {
             names.cluster(&cluster.name);
         }
         let detectors = DetectorWants::new(&specs.clusters, active_checks);
-        let routes = specs.route_tables.iter().flat_map(|table| &table.virtual_hosts);
-        let routes = routes.flat_map(|host| host.routes.iter().map(move |route| (host, route)));
-        for (index, (host, route)) in routes.enumerate() {
+        let hosts = specs.route_tables.iter();
+        let hosts = hosts.flat_map(|table| table.virtual_hosts.iter().map(move |host| (table, host)));
+        let routes =
+            hosts.flat_map(|(table, host)| host.routes.iter().map(move |route| (table, host, route)));
+        for (index, (table, host, route)) in routes.enumerate() {
             let label = format!("{}/{}", host.name, route.name);
             let policy = match &route.action {
                 RouteAction::Direct { status, headers, body } => {
@@ -217,7 +235,12 @@ impl Policies {
                 }
             };
             let at = built.list.len() as u32;
+            let limits = RouteLimits { respect_expected: table.respect_expected_rq_timeout, ..policy.limits };
+            let limited = limits.timeout != NEVER || limits.per_try != NEVER;
             built.list.push(RequestPolicy {
+                limits,
+                expects: limited && !table.suppress_envoy_headers,
+                timeout_retry_to_upstream: host.include_is_timeout_retry_header,
                 route: Some(index as u32),
                 name: label.clone(),
                 attempt_count_to_upstream: host.include_request_attempt_count,
@@ -248,6 +271,7 @@ impl Policies {
                 let like = &built.list[built.by_route[*route as usize] as usize];
                 policy.attempt_count_to_upstream = like.attempt_count_to_upstream;
                 policy.attempt_count_to_client = like.attempt_count_to_client;
+                policy.timeout_retry_to_upstream = like.timeout_retry_to_upstream;
             }
             targets.insert(names.target(name), built.list.len() as u32);
             built.list.push(policy);
@@ -264,7 +288,8 @@ impl Policies {
         let start = match self.list[policy as usize].leads {
             Leads::Cluster(cluster) => self.cluster(cluster).map(|own| {
                 let course = Course::new(self, policy, cluster);
-                let plain = self.retry_of(policy, cluster).is_plain();
+                let timed = own.streams || self.list[policy as usize].duration != NEVER;
+                let plain = self.retry_of(policy, cluster).is_plain() && !timed;
                 Start { course, hashes: own.hashes, plain }
             }),
             _ => None,
@@ -276,6 +301,10 @@ impl Policies {
     fn request_headers(&self) -> Vec<String> {
         let mut all = Vec::new();
         let mut add = |name: &str| all.push(name.to_owned());
+        REQUEST_HEADERS.into_iter().for_each(&mut add);
+        if self.list.iter().any(|policy| policy.limits.grpc.is_some()) {
+            ["content-type", "grpc-timeout"].into_iter().for_each(&mut add);
+        }
         self.tables.wanted_headers(&mut add);
         for policy in &self.list {
             policy.hash.wanted_headers(&mut add);
@@ -308,6 +337,14 @@ fn leads(forward: &ForwardSpec, names: &mut Names) -> Leads {
 }
 
 impl RequestPolicy {
+    /// Whether attempts, or the answer for the client, may carry headers of ours.
+    pub(crate) fn marks(&self) -> bool {
+        self.attempt_count_to_upstream
+            || self.attempt_count_to_client
+            || self.expects
+            || self.timeout_retry_to_upstream
+    }
+
     fn new(
         forward: &ForwardSpec,
         retry: Option<&RetrySpec>,
@@ -319,12 +356,15 @@ impl RequestPolicy {
         let spec = retry.unwrap_or(&default);
         let retry = RetryPolicy::compile(spec)?;
         let limit = |span: std::time::Duration| if span.is_zero() { NEVER } else { nanos(span) };
-        let timeout = limit(forward.timeout);
-        let mut per_try = limit(spec.per_try_timeout);
-        // A per-try limit that the global one reaches first, or at once, is ignored.
-        if timeout != NEVER && per_try >= timeout {
-            per_try = NEVER;
-        }
+        let timed = forward.max_stream_duration.is_none();
+        let timeout = if timed { limit(forward.timeout) } else { NEVER };
+        let grpc = forward
+            .max_grpc_timeout
+            .filter(|_| timed)
+            .map(|max| (nanos(max), nanos(forward.grpc_timeout_offset)));
+        let limits =
+            RouteLimits { timeout, per_try: limit(spec.per_try_timeout), grpc, respect_expected: false };
+        let per_try = limits.resolve(HeaderView::EMPTY, false, false).per_try;
         Ok(Self {
             route: None,
             name: String::new(),
@@ -334,6 +374,10 @@ impl RequestPolicy {
             timeout,
             per_try,
             per_try_idle: limit(spec.per_try_idle_timeout),
+            limits,
+            duration: forward.max_stream_duration.map_or(NEVER, limit),
+            expects: false,
+            timeout_retry_to_upstream: false,
             priority: forward.priority as u8,
             hash: HashPolicies::compile(&forward.hash_policy)?,
             attempt_count_to_upstream: false,
@@ -374,6 +418,7 @@ fn cluster_policies(
             hash: HashPolicies::compile(&cluster.hash_policy)?,
             own_hash,
             hashes,
+            streams: !cluster.max_stream_duration.is_zero(),
             judged: detectors.judges(&cluster.name),
             own_hash_subs: Vec::new(),
         };
@@ -410,10 +455,12 @@ fn cluster_policies(
                 .collect()
         };
         let hashes = !reaches(|p| p.hashes).is_empty();
+        let streams = !reaches(|p| p.streams).is_empty();
         let own_hash_subs = reaches(|p| !p.own_hash.is_empty());
         let index = names.cluster(&cluster.name) as usize;
         if let Some(policy) = &mut list[index] {
             policy.hashes = hashes;
+            policy.streams = streams;
             policy.own_hash_subs = own_hash_subs;
         }
     }

@@ -130,6 +130,18 @@ const DECIDING_FILTERS: &[&str] = &[
 ];
 const ROUTER_TYPE: &str = "envoy.extensions.filters.http.router.v3.Router";
 
+const ROUTER: Fields = Fields::of("Router", &["respect_expected_rq_timeout", "suppress_envoy_headers"])
+    .not_used(&[
+        "dynamic_stats",
+        "start_child_span",
+        "upstream_log",
+        "upstream_log_options",
+        "suppress_grpc_request_failure_code_stats",
+        "upstream_http_filters",
+        "reject_connect_request_early_data",
+    ])
+    .not_available(&["strict_check_headers"]);
+
 /// Reads a `Listener`.
 pub(crate) fn listener(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let msg = at.message(&LISTENER)?;
@@ -156,9 +168,7 @@ fn filter_chain(at: &At<'_>, batch: &mut Batch) -> Result<()> {
 
 fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let msg = at.message(&MANAGER)?;
-    if let Some(table) = msg.get("route_config") {
-        batch.add_table(&table, route_configuration(&table)?, false);
-    }
+    let mut router = (false, false);
     msg.each("http_filters", |item| {
         let config = ["typed_config", "typedConfig"].iter().find_map(|key| item.raw(key));
         let type_name = config.and_then(|config| config.type_name().ok()).unwrap_or_default();
@@ -166,8 +176,19 @@ fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
             item.note(What::NotAvailable, "known, but not available in this version");
         } else if type_name != ROUTER_TYPE {
             item.note(What::NotUsed, "not used here: filters are a proxy's own work");
+        } else if let Some(config) = config {
+            router = config.any(|_, at| {
+                let msg = at.message(&ROUTER)?;
+                let flag = |name| msg.or(name, false, |flag| flag.bool());
+                Ok((flag("respect_expected_rq_timeout")?, flag("suppress_envoy_headers")?))
+            })?;
         }
         Ok(())
     })?;
+    if let Some(seen) = msg.get("route_config") {
+        let mut table = route_configuration(&seen)?;
+        (table.respect_expected_rq_timeout, table.suppress_envoy_headers) = router;
+        batch.add_table(&seen, table, false);
+    }
     Ok(())
 }

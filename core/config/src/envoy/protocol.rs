@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::read::{At, Fields, Msg};
 use crate::report::What;
 use nexthop_engine::spec::{ClusterSpec, Protocol};
+use std::time::Duration;
 
 const KEY: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
@@ -35,12 +36,11 @@ const EXPLICIT: Fields =
         .one_of(&[&["http_protocol_options", "http2_protocol_options", "http3_protocol_options"]]);
 const NEGOTIATED: Fields = Fields::of("AutoHttpConfig", &["http_protocol_options", "http2_protocol_options"])
     .not_used(&["http3_protocol_options", "alternate_protocols_cache_options"]);
-const COMMON: Fields = Fields::of("HttpProtocolOptions", &["idle_timeout"])
+const COMMON: Fields = Fields::of("HttpProtocolOptions", &["idle_timeout", "max_stream_duration"])
     .not_used(&["max_headers_count", "max_response_headers_kb", "headers_with_underscores_action"])
     .not_available(&[
         "max_connection_duration",
         "max_connection_duration_jitter",
-        "max_stream_duration",
         "max_requests_per_connection",
     ]);
 const HTTP1: Fields = Fields::of("Http1ProtocolOptions", &[]).not_used(&[
@@ -102,7 +102,7 @@ pub(super) fn protocol(cluster: &Msg<'_>, spec: &mut ClusterSpec) -> Result<()> 
     }
     if !typed {
         (spec.protocol, spec.max_concurrent_streams) = legacy.protocol;
-        spec.idle_timeout = legacy.idle_timeout;
+        (spec.idle_timeout, spec.max_stream_duration) = legacy.common;
     }
     Ok(())
 }
@@ -110,7 +110,8 @@ pub(super) fn protocol(cluster: &Msg<'_>, spec: &mut ClusterSpec) -> Result<()> 
 /// The older fields, which count when there are no typed options.
 struct Legacy {
     protocol: (Protocol, u32),
-    idle_timeout: std::time::Duration,
+    /// Idle time-out and stream duration.
+    common: (Duration, Duration),
 }
 
 fn legacy(cluster: &Msg<'_>) -> Result<Legacy> {
@@ -131,16 +132,23 @@ fn legacy(cluster: &Msg<'_>) -> Result<Legacy> {
             Some(streams) => (Protocol::Http2, streams),
             None => (Protocol::Http1, default.max_concurrent_streams),
         },
-        idle_timeout: cluster.or("common_http_protocol_options", default.idle_timeout, |at| {
-            at.message(&COMMON)?.or("idle_timeout", default.idle_timeout, |d| d.millis())
-        })?,
+        common: match cluster.get("common_http_protocol_options") {
+            Some(at) => common_options(&at, default.idle_timeout)?,
+            None => (default.idle_timeout, Duration::ZERO),
+        },
     })
+}
+
+fn common_options(at: &At<'_>, idle: Duration) -> Result<(Duration, Duration)> {
+    let msg = at.message(&COMMON)?;
+    let stream = msg.or("max_stream_duration", Duration::ZERO, |d| d.millis())?;
+    Ok((msg.or("idle_timeout", idle, |d| d.millis())?, stream))
 }
 
 fn typed_options(at: &At<'_>, spec: &mut ClusterSpec) -> Result<()> {
     let msg = at.message(&OPTIONS)?;
     if let Some(common) = msg.get("common_http_protocol_options") {
-        spec.idle_timeout = common.message(&COMMON)?.or("idle_timeout", spec.idle_timeout, |d| d.millis())?;
+        (spec.idle_timeout, spec.max_stream_duration) = common_options(&common, spec.idle_timeout)?;
     }
     if let Some(explicit) = msg.get("explicit_http_config") {
         let explicit_msg = explicit.message(&EXPLICIT)?;

@@ -1,10 +1,11 @@
 //! `RetryPolicy` and `HedgePolicy`.
 
+use super::hash_policy::header_name;
 use super::matcher::header_matches;
 use crate::error::Result;
 use crate::read::{At, Fields};
 use crate::report::What;
-use nexthop_engine::spec::{BackOffSpec, RetryOn, RetrySpec};
+use nexthop_engine::spec::{BackOffSpec, RateLimitedSpec, ResetFormat, RetryOn, RetrySpec};
 use std::time::Duration;
 
 const RETRY: Fields = Fields::of(
@@ -20,15 +21,18 @@ const RETRY: Fields = Fields::of(
         "retry_back_off",
         "retriable_headers",
         "retriable_request_headers",
+        "rate_limited_retry_back_off",
+        "refresh_cluster_on_retry",
+        "retry_priority",
         "nexthop",
     ],
 )
-.refused(&[
-    "retry_priority",
-    "retry_options_predicates",
-    "rate_limited_retry_back_off",
-    "refresh_cluster_on_retry",
-]);
+.refused(&["retry_options_predicates"]);
+const RATE_LIMITED: Fields = Fields::of("RateLimitedRetryBackOff", &["reset_headers", "max_interval"]);
+const RESET_HEADER: Fields = Fields::of("ResetHeader", &["name", "format"]);
+const PREVIOUS_PRIORITIES: Fields = Fields::of("PreviousPrioritiesConfig", &["update_frequency"]);
+const OMIT_CANARY_HOSTS: Fields = Fields::of("OmitCanaryHostsPredicate", &[]);
+const OMIT_HOST_METADATA: Fields = Fields::of("OmitHostMetadataConfig", &["metadata_match"]);
 const BACK_OFF: Fields = Fields::of("RetryBackOff", &["base_interval", "max_interval"]);
 const PREVIOUS_HOSTS: Fields = Fields::of("PreviousHostsPredicate", &[]);
 const HEDGE: Fields =
@@ -41,11 +45,10 @@ pub(super) fn retry_policy(at: &At<'_>) -> Result<RetrySpec> {
         crate::block::retry_block(&block)?;
     }
     let default = RetrySpec::default();
-    let mut previous_hosts = false;
+    let mut spec = RetrySpec::default();
     if let Some(list) = msg.get("retry_host_predicate") {
         for item in list.items()? {
-            predicate(&item)?;
-            previous_hosts = true;
+            predicate(&item, &mut spec)?;
         }
     }
     Ok(RetrySpec {
@@ -57,12 +60,15 @@ pub(super) fn retry_policy(at: &At<'_>) -> Result<RetrySpec> {
         retriable_status_codes: msg.each("retriable_status_codes", |item| item.u32())?,
         retriable_headers: header_matches(&msg, "retriable_headers")?,
         retriable_request_headers: header_matches(&msg, "retriable_request_headers")?,
-        previous_hosts,
+        previous_priorities: msg.map("retry_priority", priorities)?,
+        rate_limited: msg.map("rate_limited_retry_back_off", rate_limited)?,
+        refresh_cluster_on_retry: msg.or("refresh_cluster_on_retry", false, |flag| flag.bool())?,
         host_selection_retry_max_attempts: msg.or(
             "host_selection_retry_max_attempts",
             default.host_selection_retry_max_attempts,
             attempts,
         )?,
+        ..spec
     })
 }
 
@@ -87,18 +93,32 @@ fn attempts(at: &At<'_>) -> Result<u32> {
     }
 }
 
-fn predicate(at: &At<'_>) -> Result<()> {
+/// A host predicate; several add up.
+fn predicate(at: &At<'_>, spec: &mut RetrySpec) -> Result<()> {
     at.extension(|name, type_name, config| {
         let known = type_name.strip_prefix("envoy.extensions.retry.host.");
         match (known, config) {
             (Some("previous_hosts.v3.PreviousHostsPredicate"), Some(config)) => {
-                config.message(&PREVIOUS_HOSTS).map(|_| ())
+                config.message(&PREVIOUS_HOSTS)?;
+                spec.previous_hosts = true;
+                Ok(())
             }
             (Some("omit_canary_hosts.v3.OmitCanaryHostsPredicate"), Some(config)) => {
-                Err(config.unavailable("the host predicate omit_canary_hosts"))
+                config.message(&OMIT_CANARY_HOSTS)?;
+                spec.omit_canary_hosts = true;
+                Ok(())
             }
             (Some("omit_host_metadata.v3.OmitHostMetadataConfig"), Some(config)) => {
-                Err(config.unavailable("the host predicate omit_host_metadata"))
+                let msg = config.message(&OMIT_HOST_METADATA)?;
+                let metadata = msg.map("metadata_match", |at| at.metadata())?.unwrap_or_default();
+                let pairs = metadata.0.get("envoy.lb").into_iter().flatten();
+                let pairs: Vec<_> = pairs.map(|(key, value)| (key.clone(), value.clone())).collect();
+                if pairs.is_empty() {
+                    config.note(What::NotUsed, "no pairs under `envoy.lb`: no host is left out");
+                } else {
+                    spec.omit_host_metadata.push(pairs);
+                }
+                Ok(())
             }
             (_, Some(_)) => Err(at.fail(format!("there is no host predicate of type {type_name}"))),
             (_, None) => Err(at.fail(format!("the host predicate {name:?} needs its `typed_config`"))),
@@ -106,14 +126,48 @@ fn predicate(at: &At<'_>) -> Result<()> {
     })
 }
 
+/// The only retry priority there is. Envoy loads a frequency of 0 and dies at the first request.
+fn priorities(at: &At<'_>) -> Result<u32> {
+    at.extension(|name, type_name, config| {
+        let known =
+            type_name == "envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig";
+        match config {
+            Some(config) if known => {
+                config.message(&PREVIOUS_PRIORITIES)?.need("update_frequency")?.u32_in(1, i32::MAX as u32)
+            }
+            Some(_) => Err(at.fail(format!("there is no retry priority of type {type_name}"))),
+            None => Err(at.fail(format!("the retry priority {name:?} needs its `typed_config`"))),
+        }
+    })
+}
+
+fn rate_limited(at: &At<'_>) -> Result<RateLimitedSpec> {
+    const FORMATS: &[(&str, i32)] = &[("SECONDS", 0), ("UNIX_TIMESTAMP", 1)];
+    let msg = at.message(&RATE_LIMITED)?;
+    let reset_headers = msg.each("reset_headers", |item| {
+        let header = item.message(&RESET_HEADER)?;
+        let format = match header.or("format", 0, |format| format.enumeration(FORMATS))? {
+            1 => ResetFormat::UnixTimestamp,
+            _ => ResetFormat::Seconds,
+        };
+        Ok((header_name(&header.need("name")?)?, format))
+    })?;
+    if reset_headers.is_empty() {
+        return Err(msg.missing("reset_headers"));
+    }
+    let max_ms = msg.or("max_interval", 300_000, positive_ms)?;
+    Ok(RateLimitedSpec { reset_headers, max_ms })
+}
+
+/// Whole milliseconds, at least 1.
+fn positive_ms(at: &At<'_>) -> Result<u64> {
+    Ok(u64::try_from(at.positive_millis()?.as_millis()).unwrap_or(u64::MAX))
+}
+
 fn back_off(at: &At<'_>) -> Result<BackOffSpec> {
     let msg = at.message(&BACK_OFF)?;
-    let millis = |at: &At<'_>| {
-        let duration = at.positive_millis()?;
-        Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
-    };
-    let base_ms = millis(&msg.need("base_interval")?)?;
-    let max_ms = msg.or("max_interval", base_ms.saturating_mul(10), millis)?;
+    let base_ms = positive_ms(&msg.need("base_interval")?)?;
+    let max_ms = msg.or("max_interval", base_ms.saturating_mul(10), positive_ms)?;
     match msg.get("max_interval").filter(|_| max_ms < base_ms) {
         Some(at) => Err(at.expected(&format!("at least base_interval ({base_ms} ms)"))),
         None => Ok(BackOffSpec { base_ms, max_ms }),

@@ -25,6 +25,9 @@ const FORWARD: Fields = Fields::of(
         "priority",
         "hash_policy",
         "hedge_policy",
+        "max_grpc_timeout",
+        "grpc_timeout_offset",
+        "max_stream_duration",
     ],
 )
 .not_used(&[
@@ -43,12 +46,9 @@ const FORWARD: Fields = Fields::of(
     "host_rewrite_path_regex",
     "host_rewrite",
     "idle_timeout",
-    "max_grpc_timeout",
-    "grpc_timeout_offset",
     "internal_redirect_policy",
     "internal_redirect_action",
     "max_internal_redirects",
-    "max_stream_duration",
     "path_rewrite_policy",
     "path_rewrite",
 ])
@@ -70,6 +70,8 @@ const FORWARD: Fields = Fields::of(
     ],
     &["prefix_rewrite", "regex_rewrite", "path_rewrite_policy"],
 ]);
+const STREAM_DURATION: Fields = Fields::of("MaxStreamDuration", &["max_stream_duration"])
+    .not_available(&["grpc_timeout_header_max", "grpc_timeout_header_offset"]);
 const WEIGHTED: Fields = Fields::of("WeightedCluster", &["clusters"])
     .not_used(&["total_weight"])
     .not_available(&["runtime_key_prefix"])
@@ -120,6 +122,9 @@ pub(super) fn forward(at: &At<'_>, checked: bool) -> Result<ForwardSpec> {
     Ok(ForwardSpec {
         cluster: cluster_source(at, &msg, checked)?,
         timeout: msg.or("timeout", default.timeout, |d| d.millis())?,
+        max_stream_duration: msg.map("max_stream_duration", stream_duration)?,
+        max_grpc_timeout: msg.map("max_grpc_timeout", |d| d.millis())?,
+        grpc_timeout_offset: msg.or("grpc_timeout_offset", default.grpc_timeout_offset, |d| d.millis())?,
         priority: msg.or("priority", RoutingPriority::Default, routing_priority)?,
         retry: msg.map("retry_policy", retry_policy)?,
         hash_policy: hash_policies(&msg)?,
@@ -135,6 +140,11 @@ pub(super) fn forward(at: &At<'_>, checked: bool) -> Result<ForwardSpec> {
         regex_rewrite: msg.map("regex_rewrite", regex_rewrite)?,
         host_rewrite: msg.or("host_rewrite_literal", String::new(), |h| h.text())?,
     })
+}
+
+/// Set at all, it switches the route's time-outs off.
+fn stream_duration(at: &At<'_>) -> Result<std::time::Duration> {
+    at.message(&STREAM_DURATION)?.or("max_stream_duration", std::time::Duration::ZERO, |d| d.millis())
 }
 
 /// Only subsets read it, which this version does not have.

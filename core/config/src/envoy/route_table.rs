@@ -36,6 +36,7 @@ const VIRTUAL_HOST: Fields = Fields::of(
         "routes",
         "include_request_attempt_count",
         "include_attempt_count_in_response",
+        "include_is_timeout_retry_header",
         "retry_policy",
         "hedge_policy",
     ],
@@ -56,7 +57,6 @@ const VIRTUAL_HOST: Fields = Fields::of(
     "request_headers_to_remove",
     "response_headers_to_add",
     "response_headers_to_remove",
-    "include_is_timeout_retry_header",
 ])
 .refused(&["matcher", "retry_policy_typed_config", "route_specifiers"]);
 
@@ -69,6 +69,7 @@ pub(crate) fn route_configuration(at: &At<'_>) -> Result<RouteTableSpec> {
         name: msg.or("name", String::new(), |name| name.text())?,
         virtual_hosts: msg.each("virtual_hosts", |item| virtual_host(&item, checked, &mut domains))?,
         ignore_port_in_host_matching: msg.or("ignore_port_in_host_matching", false, |flag| flag.bool())?,
+        ..RouteTableSpec::default()
     })
 }
 
@@ -95,5 +96,7 @@ fn virtual_host(at: &At<'_>, checked: bool, seen: &mut BTreeMap<String, u32>) ->
         include_request_attempt_count: msg.or("include_request_attempt_count", false, |flag| flag.bool())?,
         include_attempt_count_in_response: msg
             .or("include_attempt_count_in_response", false, |flag| flag.bool())?,
+        include_is_timeout_retry_header: msg
+            .or("include_is_timeout_retry_header", false, |flag| flag.bool())?,
     })
 }

@@ -4,7 +4,7 @@ use crate::{cluster, noted, read};
 use nexthop_config::What;
 use nexthop_engine::spec::{
     BackOffSpec, ConnectionStyle, ConsistentHashing, HashFunction, HashSource, LocalityBalancing, PolicySpec,
-    Protocol, RetryOn, SelectionMethod,
+    Protocol, ResetFormat, RetryOn, SelectionMethod, Value,
 };
 use std::time::Duration;
 
@@ -241,13 +241,35 @@ fn retry_and_hash_of_the_cluster() {
     assert_eq!(retry.back_off, BackOffSpec { base_ms: 30, max_ms: 100 });
     for bad in [
         "retry_host_predicate: [{name: envoy.retry_host_predicates.previous_hosts}]",
-        "refresh_cluster_on_retry: true",
-        "retry_host_predicate: [{name: x, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.retry.host.omit_canary_hosts.v3.OmitCanaryHostsPredicate}}]",
+        "retry_options_predicates: [{name: x}]",
+        "retry_priority: {name: envoy.retry_priorities.previous_priorities}",
+        "retry_priority: {name: p, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig, update_frequency: 0}}",
+        "rate_limited_retry_back_off: {max_interval: 1s}",
+        "rate_limited_retry_back_off: {reset_headers: [{name: a, format: MINUTES}]}",
         "nexthop: {deadline_first: true}",
     ] {
         assert!(options(&format!("{base}, retry_policy: {{{bad}}}")).is_err(), "{bad}");
     }
-    assert!(options(&format!("{base}, retry_policy: {{refresh_cluster_on_retry: false}}")).is_ok());
+    let host = "type.googleapis.com/envoy.extensions.retry.host";
+    let retry = options(&format!(
+        "{base}, retry_policy: {{refresh_cluster_on_retry: true, \
+         rate_limited_retry_back_off: {{reset_headers: [{{name: Retry-After}}, {{name: b, format: UNIX_TIMESTAMP}}]}}, \
+         retry_priority: {{name: p, typed_config: {{\"@type\": type.googleapis.com/envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig, update_frequency: 2}}}}, \
+         retry_host_predicate: [\
+           {{name: c, typed_config: {{\"@type\": {host}.omit_canary_hosts.v3.OmitCanaryHostsPredicate}}}}, \
+           {{name: m, typed_config: {{\"@type\": {host}.omit_host_metadata.v3.OmitHostMetadataConfig, metadata_match: {{filter_metadata: {{envoy.lb: {{v: a}}}}}}}}}}]}}"
+    ))
+    .unwrap()
+    .retry
+    .unwrap();
+    assert!(retry.refresh_cluster_on_retry && retry.omit_canary_hosts && !retry.previous_hosts);
+    assert_eq!(retry.previous_priorities, Some(2));
+    assert_eq!(retry.omit_host_metadata, [vec![("v".to_owned(), Value::String("a".into()))]]);
+    let reset = retry.rate_limited.unwrap();
+    assert_eq!(reset.max_ms, 300_000);
+    let names =
+        [("retry-after".to_owned(), ResetFormat::Seconds), ("b".to_owned(), ResetFormat::UnixTimestamp)];
+    assert_eq!(reset.reset_headers, names);
 }
 
 #[test]
@@ -285,8 +307,12 @@ fn what_is_noted() {
             "[0].transport_socket"
         ]
     );
-    let text = "- {name: a, outlier_detection: {detect_degraded_hosts: true}, common_http_protocol_options: {max_stream_duration: 1s}}";
-    assert_eq!(noted(text, What::NotAvailable), ["[0].common_http_protocol_options.max_stream_duration"]);
+    let text = "- {name: a, outlier_detection: {detect_degraded_hosts: true}, common_http_protocol_options: {max_stream_duration: 1s, max_connection_duration: 1s}}";
+    assert_eq!(
+        cluster("common_http_protocol_options: {max_stream_duration: 1s}").unwrap().max_stream_duration,
+        Duration::from_secs(1)
+    );
+    assert_eq!(noted(text, What::NotAvailable), ["[0].common_http_protocol_options.max_connection_duration"]);
     let json = read(text).unwrap().report.to_json();
     assert_eq!(json["entries"][0]["what"], "not_available");
     assert_eq!(json["entries"][0]["line"], 1);

@@ -235,10 +235,11 @@ fn answers_without_a_cluster() {
 
 #[test]
 fn what_is_noted() {
-    let text = "- name: c\n- {virtual_hosts: [{name: v, domains: [a], cors: {}, routes: [{match: {prefix: /}, route: {cluster: c, rate_limits: [], max_stream_duration: {}}}]}]}";
+    let text = "- name: c\n- {virtual_hosts: [{name: v, domains: [a], cors: {}, routes: [{match: {prefix: /}, route: {cluster: c, rate_limits: [], max_stream_duration: {grpc_timeout_header_max: 1s}}}]}]}";
     assert_eq!(
         noted(text, What::NotUsed),
         ["[1].virtual_hosts[0].cors", "[1].virtual_hosts[0].routes[0].route.rate_limits"]
     );
-    assert_eq!(noted(text, What::NotAvailable), ["[1].virtual_hosts[0].routes[0].route.max_stream_duration"]);
+    let place = "[1].virtual_hosts[0].routes[0].route.max_stream_duration.grpc_timeout_header_max";
+    assert_eq!(noted(text, What::NotAvailable), [place]);
 }

@@ -26,6 +26,7 @@ mod vectors;
 
 pub use crate::hash::Sizes;
 pub use prepared::Prepared;
+pub use priority::PriorityLoad;
 
 use crate::clock::Time;
 use crate::hosts::HostArena;
@@ -61,6 +62,8 @@ pub struct Selection<'a> {
     pub reject: Option<&'a dyn Fn(u32) -> bool>,
     /// Active requests of the cluster (bounded load).
     pub cluster_active: u32,
+    /// Divides the load over priorities instead of the cluster's own division (retry priorities).
+    pub load: Option<&'a PriorityLoad>,
     /// The cluster's counters in this worker.
     pub counters: &'a ClusterCounters,
     /// Left by the balancer: the priority of the last candidate.

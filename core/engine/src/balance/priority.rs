@@ -142,6 +142,32 @@ pub(super) fn is_below(set: &HostSet, threshold: u32) -> bool {
     percent < f64::from(threshold)
 }
 
+/// A division of the load that one request brings along, in percent by priority.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PriorityLoad {
+    /// To healthy hosts.
+    pub healthy: Vec<u32>,
+    /// To degraded hosts.
+    pub degraded: Vec<u32>,
+}
+
+impl PriorityLoad {
+    /// The priority for a draw or hash, and whether its degraded hosts are meant.
+    #[cold]
+    pub(super) fn choose(&self, word: u64) -> (u32, bool) {
+        let mut left = (word % 100) as u32;
+        let healthy = (0..).zip(&self.healthy).map(|(at, load)| (at, false, *load));
+        let degraded = (0..).zip(&self.degraded).map(|(at, load)| (at, true, *load));
+        for (at, degraded, load) in healthy.chain(degraded) {
+            if left < load {
+                return (at, degraded);
+            }
+            left -= load;
+        }
+        (0, false)
+    }
+}
+
 /// Where each remainder of a word by 100 leads (section 7).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Division {

@@ -98,7 +98,7 @@ impl Routing {
         selection: &mut Selection<'_>,
         word: u64,
     ) -> Option<(u32, List)> {
-        if view.prepared.is_simple() && self.localities.is_none() {
+        if view.prepared.is_simple() && self.localities.is_none() && selection.load.is_none() {
             (selection.priority, selection.panic, selection.degraded) = (0, false, false);
             return Some((0, List::Healthy));
         }
@@ -111,7 +111,10 @@ impl Routing {
         selection: &mut Selection<'_>,
         word: u64,
     ) -> Option<(u32, List)> {
-        let (priority, degraded) = view.prepared.priority_for(word);
+        let (priority, degraded) = match selection.load {
+            None => view.prepared.priority_for(word),
+            Some(load) => load.choose(word),
+        };
         selection.priority = priority;
         selection.panic = view.prepared.panic_at(priority);
         selection.degraded = degraded && !selection.panic;

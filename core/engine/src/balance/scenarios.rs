@@ -286,6 +286,7 @@ fn the_common_generator_is_drawn_from_like_any_other() {
         };
         let mut scheduler = Scheduler::new(view, &mut Source::Xoshiro(words.clone()), Time(0));
         let mut selection = Selection {
+            load: None,
             hash: None,
             random: &mut random,
             now: Time(0),

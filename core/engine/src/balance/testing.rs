@@ -220,6 +220,7 @@ impl TestCluster {
             let position = |slot: u32| slots.iter().position(|s| *s == slot).expect("a host of the cluster");
             let by_slot = ask.reject.map(|reject| move |slot: u32| reject(position(slot)));
             let mut selection = Selection {
+                load: None,
                 hash: ask.hash,
                 random: &mut random,
                 now: Time(0),

@@ -11,7 +11,7 @@ use crate::outcome::{Decision, Head, Misuse, NEVER, flags, head_bits, refusal};
 use crate::policies::{ClusterPolicy, Leads, Policies, RequestPolicy, Target};
 use crate::random::Random;
 use crate::request::slab::{Slot, Taken};
-use crate::retry::{RetryPolicy, RetrySettings};
+use crate::retry::{Extra, PreviousPriorities, REQUEST_HEADERS, RetryPolicy, RetrySettings, stream_duration};
 use crate::route::RequestView;
 use crate::spec::RetryOn;
 use twox_hash::XxHash64;
@@ -93,8 +93,8 @@ impl<'a> Walk<'a> {
         };
         st.policy = at;
         let policy = &policies.list[at as usize];
-        let cluster = match self.lead(policies, policy, view) {
-            Ok(cluster) => cluster,
+        let (cluster, word) = match self.lead(policies, policy, view) {
+            Ok(led) => led,
             Err(Answer::Direct(status)) => {
                 self.refuse(id.pack(), slot, st, refusal::DIRECT_RESPONSE, status, 0, out);
                 return Ok(());
@@ -106,7 +106,14 @@ impl<'a> Walk<'a> {
             }
         };
         st.begin(&Course::new(policies, at, cluster), self.now);
+        let trusted = head.bits & head_bits::INTERNAL != 0;
+        if trusted || policy.limits.grpc.is_some() {
+            Self::own_limits(st, policy, trusted, view);
+        }
         self.limits(st, head);
+        if policy.duration != NEVER || policies.cluster(cluster).is_some_and(|own| own.streams) {
+            self.durations(st, policy);
+        }
         if let Some(own) = policies.cluster(cluster).filter(|own| own.hashes) {
             self.hash(st, policies, policy, own, head, view);
         }
@@ -120,10 +127,12 @@ impl<'a> Walk<'a> {
                 rare.authority = authority;
             }
         }
-        let trusted = head.bits & head_bits::INTERNAL != 0;
         let retry = policies.retry(st);
         if trusted || !retry.is_plain() {
-            Self::retry_state(st, retry, trusted, view);
+            self.retry_state(st, retry, trusted, view);
+        }
+        if retry.refresh_cluster && matches!(policy.leads, Leads::Weighted { .. }) {
+            st.rare().again = Some((word, vec![cluster]));
         }
         if let Some(Stateless { number }) = stateless {
             self.number(st, number);
@@ -141,18 +150,83 @@ impl<'a> Walk<'a> {
     }
 
     /// Section 4 of `spec/retry-and-timeouts.md`, when the request has a say.
-    fn retry_state(st: &mut State, retry: &RetryPolicy, trusted: bool, view: &RequestView<'_>) {
+    #[cold]
+    fn retry_state(&mut self, st: &mut State, retry: &RetryPolicy, trusted: bool, view: &RequestView<'_>) {
+        if let Some(every) = retry.previous_priorities {
+            st.rare().priorities = Some(Box::new(PreviousPriorities::new(every)));
+        }
+        if view.headers.first("early-data").is_some() {
+            st.rare().early_data = true;
+        }
         match RetrySettings::new(retry, view, trusted) {
             Some(settings) => {
                 st.retries = true;
                 st.remaining = settings.remaining;
                 st.on = settings.bits;
+                if st.on != retry.on || settings.extra.is_some() {
+                    self.want_more(st, settings.extra.as_deref());
+                }
                 if settings.extra.is_some() {
                     st.rare().extra = settings.extra;
                 }
             }
             None => {
                 (st.retries, st.remaining, st.on) = (false, 0, RetryOn::NONE);
+            }
+        }
+    }
+
+    /// Conditions of the request's own read headers of answers that its policy does not read.
+    fn want_more(&self, st: &mut State, extra: Option<&Extra>) {
+        // Each distinct list is kept for ever; requests may not make them without end.
+        const SETS: usize = 4096;
+        let own = extra.into_iter().flat_map(Extra::header_names);
+        let more: Vec<&str> = ["x-envoy-ratelimited", "grpc-status"].into_iter().chain(own).collect();
+        let successes = st.on.has(RetryOn::ENVOY_RATELIMITED | RetryOn::GRPC | RetryOn::RETRIABLE_HEADERS)
+            || st.on.has(RetryOn::RETRIABLE_STATUS_CODES);
+        let mut sets = self.core.wants.lock();
+        let mut widened = |number: u16| {
+            let mut names: Vec<String> =
+                sets.get(u32::from(number))?.iter().map(|name| name.to_string()).collect();
+            names.extend(more.iter().map(|name| (*name).to_owned()));
+            (sets.len() < SETS).then(|| sets.intern(names).0)
+        };
+        let wants = &mut st.course.wants;
+        wants.err = widened(wants.err).unwrap_or(wants.err);
+        if successes {
+            wants.ok = widened(wants.ok).unwrap_or(wants.ok);
+        }
+    }
+
+    /// Limits that are no time-out (section 14.5): the request's, from its start; each attempt's, when it is sent.
+    #[cold]
+    fn durations(&self, st: &mut State, policy: &RequestPolicy) {
+        let until = (policy.duration != NEVER).then(|| self.now.plus(policy.duration));
+        st.rare().route_until = until;
+        st.deadline = until.map_or(st.deadline, |until| st.deadline.min(until));
+    }
+
+    /// Limits that the request's own headers set (section 14.1).
+    #[cold]
+    fn own_limits(st: &mut State, policy: &RequestPolicy, trusted: bool, view: &RequestView<'_>) {
+        let headers = view.headers;
+        let grpc = headers.first("content-type").is_some_and(is_grpc);
+        let limits = policy.limits.resolve(headers, trusted, grpc);
+        (st.timeout, st.per_try) = (limits.timeout, limits.per_try);
+        if limits.grpc {
+            st.marks = true;
+            st.rare().grpc_timeout = true;
+        }
+        if trusted {
+            if let Some(limit) = stream_duration(headers) {
+                st.rare().stream_limit = Some(limit);
+            }
+            st.alternate = headers.first("x-envoy-upstream-rq-timeout-alt-response").is_some();
+            let consumed = REQUEST_HEADERS.into_iter();
+            let consumed: Vec<_> = consumed.filter(|name| headers.first(name).is_some()).collect();
+            if !consumed.is_empty() {
+                st.marks = true;
+                st.rare().consumed = consumed;
             }
         }
     }
@@ -202,7 +276,8 @@ impl<'a> Walk<'a> {
             self.hash_key(st, policies, key);
         }
         if !start.plain {
-            Self::retry_state(st, policies.retry(st), false, &EMPTY);
+            self.durations(st, policies.request(st));
+            self.retry_state(st, policies.retry(st), false, &EMPTY);
         }
         self.number(st, number);
         self.first(policies, slot, id.pack(), st, out);
@@ -236,29 +311,30 @@ impl<'a> Walk<'a> {
         core.slab.take(self.free, core.settings.first_generation).ok_or(Misuse::Limit)
     }
 
-    /// Which cluster the route leads to.
+    /// Which cluster the route leads to, and the word that chose among several.
     fn lead(
         &mut self,
         policies: &Policies,
         policy: &RequestPolicy,
         view: &RequestView<'_>,
-    ) -> Result<u32, Answer> {
+    ) -> Result<(u32, u64), Answer> {
         let exists = |index: &u32| policies.cluster(*index).is_some();
         match &policy.leads {
-            Leads::Cluster(index) if exists(index) => Ok(*index),
+            Leads::Cluster(index) if exists(index) => Ok((*index, 0)),
             Leads::Cluster(_) => Err(Answer::NoCluster(503, String::new())),
             Leads::Header { name, missing } => {
                 let value = view.headers.first(name).unwrap_or(b"");
                 let name = std::str::from_utf8(value).unwrap_or("");
                 let index = policies.names.get(name).copied().filter(exists);
-                index.ok_or_else(|| Answer::NoCluster(*missing, name.to_owned()))
+                index.map(|index| (index, 0)).ok_or_else(|| Answer::NoCluster(*missing, name.to_owned()))
             }
             Leads::Weighted { clusters, total } => {
-                let mut at = self.random.next_u64() % (*total).max(1);
+                let word = self.random.next_u64();
+                let mut at = word % (*total).max(1);
                 for (index, weight) in clusters {
                     if at < *weight {
                         return if exists(index) {
-                            Ok(*index)
+                            Ok((*index, word))
                         } else {
                             Err(Answer::NoCluster(503, String::new()))
                         };
@@ -369,6 +445,12 @@ impl<'a> Walk<'a> {
 /// A request without a head.
 const EMPTY: RequestView<'static> =
     RequestView { method: "", scheme: "", authority: "", path: "", headers: HeaderView::EMPTY };
+
+/// Whether a content type is that of gRPC.
+fn is_grpc(value: &[u8]) -> bool {
+    let rest = value.strip_prefix(b"application/grpc");
+    rest.is_some_and(|rest| rest.first().is_none_or(|next| *next == b'+'))
+}
 
 /// Why a route leads to no cluster.
 enum Answer {

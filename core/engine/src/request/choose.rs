@@ -2,18 +2,21 @@
 
 use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk, clear};
-use crate::balance::Selection;
+use crate::balance::{PriorityLoad, Selection};
 use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
-use crate::clock::Time;
+use crate::clock::{Time, nanos};
 use crate::cluster::ClusterView;
 use crate::engine::Core;
+use crate::hosts::flag;
 use crate::ids::{Id, attempt_mark, request_of};
-use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, refusal, resource, span, wait};
-use crate::policies::Policies;
+use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, reason, refusal, resource, span, wait};
+use crate::policies::{Leads, Policies};
 use crate::request::slab::Slot;
+use crate::retry::PreviousPriorities;
 use crate::snapshot::Snapshot;
 use crate::spec::ConnectionStyle;
 use crate::stats::Counter;
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A queued caller is asked back at least this often: a lost wake-up costs a second, not a hang.
@@ -34,6 +37,8 @@ struct Want<'w> {
     number: u32,
     candidates: u32,
     reject: Option<&'w dyn Fn(u32) -> bool>,
+    /// The retry priority plugin, while it acts.
+    priorities: &'w Cell<Option<Box<PreviousPriorities>>>,
 }
 
 impl<'a> Walk<'a> {
@@ -89,7 +94,7 @@ impl<'a> Walk<'a> {
         // A first choice among hosts of its own is by far the most frequent one.
         match &self.snapshot.clusters[st.cluster as usize].view {
             Some(view) if view.composite.is_none() && !st.is_retry && !st.has_rare => {
-                match self.among(st.cluster, view, st.hash, 1, None) {
+                match self.among(st.cluster, view, st.hash, 1, None, None) {
                     Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
                     Err(why) => self.no_host(request, slot, st, why, out),
                 }
@@ -122,14 +127,41 @@ impl<'a> Walk<'a> {
     fn retry(&mut self, policies: &Policies, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
         st.is_retry = true;
         st.number = st.number.saturating_add(1);
+        if st.has_rare {
+            self.choose_cluster_again(policies, st);
+        }
         if self.snapshot.clusters[st.cluster as usize].view.is_some() {
             let counters = &self.clusters[st.cluster as usize].counters;
             counters.count(Counter::RqRetry);
-            if !st.immediate {
-                counters.count(Counter::RqRetryBackoffExponential);
+            match st.back_off_kind {
+                reason::BACKOFF => counters.count(Counter::RqRetryBackoffExponential),
+                reason::BACKOFF_RATELIMITED => counters.count(Counter::RqRetryBackoffRatelimited),
+                _ => {}
             }
         }
         self.select(policies, slot, request, st, out);
+    }
+
+    /// With `refresh_cluster_on_retry` each of the weighted clusters has its turn before one comes again. The word
+    /// that chose the first one chooses them all.
+    #[cold]
+    fn choose_cluster_again(&mut self, policies: &Policies, st: &mut State) {
+        let Leads::Weighted { clusters, .. } = &policies.request(st).leads else { return };
+        let Some((word, used)) = st.rare.as_deref_mut().and_then(|rare| rare.again.as_mut()) else { return };
+        if clusters.iter().all(|(cluster, weight)| *weight == 0 || used.contains(cluster)) {
+            used.clear();
+        }
+        let left = || clusters.iter().filter(|(cluster, _)| !used.contains(cluster));
+        let total: u64 = left().map(|(_, weight)| weight).sum();
+        let mut at = *word % total.max(1);
+        let chosen = left().find(|(_, weight)| {
+            let here = at < *weight;
+            at = at.saturating_sub(*weight);
+            here
+        });
+        let Some((cluster, _)) = chosen.copied() else { return };
+        used.push(cluster);
+        st.course.cluster = cluster;
     }
 
     /// Chooses a host and asks for a permit there.
@@ -304,13 +336,23 @@ impl<'a> Walk<'a> {
 
     /// The deadline passed while nothing was in flight (section 14.3).
     fn too_late(&mut self, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
-        if st.phase == Phase::Queued && self.leave_queue(slot, request, st) {
-            let counters = &self.clusters[st.cluster as usize].counters;
-            counters.count(Counter::RqTimeout);
+        let waited = st.phase == Phase::Queued && self.leave_queue(slot, request, st);
+        let counters = &self.clusters[st.cluster as usize].counters;
+        if waited {
             counters.count(Counter::RqCancelled);
-            counters.count_status(504, false);
         }
-        self.refuse(request, slot, st, refusal::TIMEOUT, 504, flags::UT, out);
+        if waited && !Self::runs_out(st) {
+            counters.count(Counter::RqTimeout);
+            counters.count_status(if st.alternate { 204 } else { 504 }, false);
+        }
+        let status = if st.alternate { 204 } else { 504 };
+        if Self::runs_out(st) {
+            st.rare().route_over = true;
+            let status = if st.upload_open { 408 } else { 504 };
+            self.refuse(request, slot, st, refusal::TIMEOUT, status, 0, out);
+            return;
+        }
+        self.refuse(request, slot, st, refusal::TIMEOUT, status, flags::UT, out);
     }
 
     fn wait(&mut self, request: u64, st: &State, why: u8, until: Time, out: &mut Decision) {
@@ -340,14 +382,36 @@ impl<'a> Walk<'a> {
         let mut bits = attempt.bits;
         if st.marks | st.has_rare {
             bits |= Self::header_bits(st);
+            if st.has_rare {
+                self.limit_stream(st, &attempt, out);
+            }
         }
         out.bits = bits | self.signals();
         self.clusters[attempt.cluster as usize].counters.count(Counter::RqTotal);
         if st.retries && !st.stateless {
             st.tried.push((attempt.slot, attempt.birth));
+            if st.has_rare
+                && let Some(plugin) = st.rare.as_deref_mut().and_then(|rare| rare.priorities.as_mut())
+            {
+                plugin.attempted(attempt.priority);
+            }
         }
         st.attempts.push(attempt);
         st.phase = Phase::Flight;
+    }
+
+    /// The attempt's own limit, to the end of its body (section 14.5).
+    #[cold]
+    fn limit_stream(&self, st: &mut State, attempt: &Attempt, out: &mut Decision) {
+        let Some(rare) = st.rare.as_deref_mut() else { return };
+        let view = self.snapshot.clusters[attempt.cluster as usize].view.as_ref();
+        let own = view.map(|view| nanos(view.spec.max_stream_duration)).filter(|limit| *limit > 0);
+        let limit = rare.stream_limit.or(own).filter(|limit| *limit != NEVER);
+        rare.stream_until = limit.map(|limit| self.now.plus(limit));
+        if let Some(limit) = limit {
+            out.remaining = out.remaining.min(limit);
+            out.try_timeout = out.try_timeout.min(limit);
+        }
     }
 
     #[cold]
@@ -366,7 +430,24 @@ impl<'a> Walk<'a> {
     }
 
     /// One host for this attempt, or why there is none (a number of [`resource`]).
-    fn host(&mut self, policies: &Policies, st: &State) -> Result<Picked, u8> {
+    fn host(&mut self, policies: &Policies, st: &mut State) -> Result<Picked, u8> {
+        let priorities = Cell::new(None);
+        if st.is_retry && st.has_rare {
+            priorities.set(st.rare.as_deref_mut().and_then(|rare| rare.priorities.take()));
+        }
+        let picked = self.host_with(policies, st, &priorities);
+        if let Some(plugin) = priorities.take() {
+            st.rare().priorities = Some(plugin);
+        }
+        picked
+    }
+
+    fn host_with(
+        &mut self,
+        policies: &Policies,
+        st: &State,
+        priorities: &Cell<Option<Box<PreviousPriorities>>>,
+    ) -> Result<Picked, u8> {
         let rare = st.rare.as_deref().filter(|_| st.has_rare);
         let own_hashes = rare.map_or(&[][..], |rare| &rare.own_hashes);
         let retry = policies.retry(st);
@@ -374,18 +455,30 @@ impl<'a> Walk<'a> {
         let tried = &st.tried;
         let named = rare.map_or(&[][..], |rare| &rare.tried);
         let reject = |slot: u32| {
+            if retry.omit_canary_hosts && hosts.flags(slot) & flag::CANARY != 0 {
+                return true;
+            }
+            if retry.omits_by_metadata()
+                && hosts.info(slot).is_some_and(|(_, info)| retry.omits(info.metadata.0.get("envoy.lb")))
+            {
+                return true;
+            }
+            if !retry.previous_hosts {
+                return false;
+            }
             let birth = hosts.facts(slot).birth.load(Relaxed);
             tried.contains(&(slot, birth))
                 || (!named.is_empty()
                     && hosts.info(slot).is_some_and(|(_, info)| named.contains(&info.address)))
         };
-        let predicates = st.is_retry && retry.previous_hosts;
+        let predicates = st.is_retry && retry.rejects();
         let want = Want {
             hash: st.hash,
             own_hashes,
             number: st.number,
             candidates: if st.is_retry { retry.candidates } else { 1 },
             reject: if predicates { Some(&reject) } else { None },
+            priorities,
         };
         self.pick(st.cluster, &want)
     }
@@ -400,7 +493,13 @@ impl<'a> Walk<'a> {
             None => {
                 let own = want.own_hashes.iter().find(|(of, _)| *of == cluster);
                 let hash = own.map_or(want.hash, |(_, hash)| *hash);
-                self.among(cluster, view, hash, want.candidates, want.reject)
+                let load = want.priorities.take().and_then(|mut plugin| {
+                    let prepared = view.view(&self.core.hosts).prepared;
+                    let load = plugin.load(prepared.healthy_availability(), prepared.degraded_availability());
+                    want.priorities.set(Some(plugin));
+                    load
+                });
+                self.among(cluster, view, hash, want.candidates, want.reject, load.as_ref())
             }
         }
     }
@@ -414,6 +513,7 @@ impl<'a> Walk<'a> {
         hash: Option<u64>,
         candidates: u32,
         reject: Option<&dyn Fn(u32) -> bool>,
+        load: Option<&PriorityLoad>,
     ) -> Result<Picked, u8> {
         let mine = &mut self.clusters[cluster as usize];
         let Some(scheduler) = &mut mine.scheduler else { return Err(resource::SUB_CLUSTER_MISSING) };
@@ -427,6 +527,7 @@ impl<'a> Walk<'a> {
             candidates,
             reject,
             cluster_active,
+            load,
             counters: &mine.counters,
             priority: 0,
             panic: false,

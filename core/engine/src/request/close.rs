@@ -136,7 +136,7 @@ impl Walk<'_> {
                 self.clusters[attempt.cluster as usize].counters.count(Counter::RqRxReset);
             }
             // As before the headers; but it is never retried.
-            self.tell_failure(&attempt, kind);
+            self.tell_failure(&attempt, kind, st.alternate);
         } else if grpc_of(outcome, trailers).is_some_and(|status| status != 0) {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
@@ -187,11 +187,12 @@ impl Walk<'_> {
 
     pub(crate) fn finish_locked(&mut self, slot: &Slot, request: u64, st: &mut State, why: u32) -> Packed {
         let timed_out = why == finish::GLOBAL_TIMEOUT && st.phase != Phase::Streaming;
+        let late = if st.alternate { 204 } else { 504 };
         while !st.attempts.is_empty() {
             if timed_out {
-                self.time_out(&st.attempts[0].clone());
+                self.time_out(&st.attempts[0].clone(), st.alternate);
                 self.clusters[st.cluster as usize].counters.count(Counter::RqTimeout);
-                self.clusters[st.cluster as usize].counters.count_status(504, false);
+                self.clusters[st.cluster as usize].counters.count_status(late, false);
             } else if why != finish::SHUTDOWN {
                 self.tell_cancelled(&st.attempts[0].clone());
             }
@@ -201,11 +202,11 @@ impl Walk<'_> {
             self.clusters[st.cluster as usize].counters.count(Counter::RqCancelled);
             if timed_out {
                 self.clusters[st.cluster as usize].counters.count(Counter::RqTimeout);
-                self.clusters[st.cluster as usize].counters.count_status(504, false);
+                self.clusters[st.cluster as usize].counters.count_status(late, false);
             }
         }
         let (status, flag) = match why {
-            finish::GLOBAL_TIMEOUT => (504, flags::UT),
+            finish::GLOBAL_TIMEOUT => (late, flags::UT),
             finish::CLIENT_GONE => (0, flags::DC),
             finish::MAX_DURATION => (504, flags::UMSDR),
             _ => (0, 0),
@@ -224,9 +225,13 @@ impl Walk<'_> {
     }
 
     /// The global limit ran out on an attempt (section 14.3).
-    fn time_out(&mut self, attempt: &Attempt) {
-        self.core.hosts.facts(attempt.slot).rq_timeout.fetch_add(1, Relaxed);
-        self.tell_failure(attempt, failure::GLOBAL_TIMEOUT);
+    fn time_out(&mut self, attempt: &Attempt, alternate: bool) {
+        let facts = self.core.hosts.facts(attempt.slot);
+        facts.rq_timeout.fetch_add(1, Relaxed);
+        if !attempt.answered {
+            facts.rq_error.fetch_add(1, Relaxed);
+        }
+        self.tell_failure(attempt, failure::GLOBAL_TIMEOUT, alternate);
     }
 
     /// A fact about a request or attempt. Stale ids are accepted.
@@ -259,6 +264,10 @@ impl Walk<'_> {
                 st.upload_open = false;
                 let never = st.timeout == crate::outcome::NEVER;
                 st.deadline = if never { crate::clock::Time::NEVER } else { self.now.plus(st.timeout) };
+                let rare = st.rare.as_deref().filter(|_| st.has_rare);
+                if let Some(until) = rare.and_then(|rare| rare.route_until) {
+                    st.deadline = st.deadline.min(until);
+                }
             }
             note::RETRY_ABANDONED if st.retries => {
                 st.retries = false;

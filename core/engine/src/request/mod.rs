@@ -54,7 +54,7 @@ impl Policies {
     /// The retry policy in force: the cluster's own replaces the route's.
     #[inline]
     pub(crate) fn retry(&self, state: &State) -> &RetryPolicy {
-        self.retry_of(state.policy, state.cluster)
+        self.retry_of(state.policy, state.home)
     }
 
     pub(crate) fn retry_of(&self, policy: u32, cluster: u32) -> &RetryPolicy {

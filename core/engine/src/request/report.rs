@@ -12,7 +12,7 @@ use crate::outcome::{Misuse, Outcome, Packed, action, failure, flags, outcome_bi
 use crate::policies::Policies;
 use crate::random::Random;
 use crate::request::slab::Slot;
-use crate::retry::{Retry, on_headers_with, on_reset, reply_of};
+use crate::retry::{Retry, on_headers_with, on_reset, rate_limited_ms, reply_of};
 use crate::spec::Protocol;
 use crate::stats::Counter;
 use std::sync::Arc;
@@ -173,15 +173,24 @@ impl<'a> Walk<'a> {
         }
         self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
         let retry = if st.retries && !st.interim {
-            let extra =
-                if st.has_rare { st.rare.as_deref().and_then(|rare| rare.extra.as_deref()) } else { None };
-            on_headers_with(st.on, policies.retry(st), extra, status, grpc, headers, false)
+            let rare = st.rare.as_deref().filter(|_| st.has_rare);
+            let extra = rare.and_then(|rare| rare.extra.as_deref());
+            let early_data = rare.is_some_and(|rare| rare.early_data);
+            on_headers_with(st.on, policies.retry(st), extra, status, grpc, headers, early_data)
         } else {
             Retry::No
         };
-        let decided = self.decide(st, retry, true, status < 400);
+        let limited = match retry {
+            Retry::WithBackoff if !headers.is_empty() => {
+                let unix = self.core.settings.unix_base.saturating_add(self.now.0) / 1_000_000_000;
+                policies.retry(st).reset.as_ref().and_then(|reset| reset.interval_ms(headers, unix))
+            }
+            _ => None,
+        };
+        let decided = self.decide(st, retry, true, status < 400, limited);
         match decided {
             Decided::Yes { after_ms, reason } => {
+                st.timeout_retry = false;
                 self.clusters[st.cluster as usize].counters.count_status(status, true);
                 let closed = outcome.bits & outcome_bits::CLOSED != 0;
                 self.end_attempt(slot, request, st, at, closed, good);
@@ -231,6 +240,7 @@ impl<'a> Walk<'a> {
         outcome: &Outcome<'_>,
     ) -> Packed {
         let kind = self.which_timeout(st, outcome.failure);
+        let route_over = st.has_rare && st.rare().route_over;
         let connect = matches!(
             kind,
             failure::CONNECT_FAILURE | failure::CONNECT_TIMEOUT | failure::LOCAL_CONNECT_FAILURE
@@ -261,7 +271,7 @@ impl<'a> Walk<'a> {
             failure::PER_TRY_TIMEOUT => ours.count(Counter::RqPerTryTimeout),
             failure::PER_TRY_IDLE_TIMEOUT => ours.count(Counter::RqPerTryIdleTimeout),
             failure::GLOBAL_TIMEOUT => ours.count(Counter::RqTimeout),
-            failure::MAX_STREAM_DURATION => {
+            failure::MAX_STREAM_DURATION if !route_over => {
                 self.clusters[attempt.cluster as usize].counters.count(Counter::RqMaxDurationReached);
             }
             _ => {}
@@ -273,30 +283,42 @@ impl<'a> Walk<'a> {
         if timeout {
             facts.rq_timeout.fetch_add(1, Relaxed);
         }
-        if kind != failure::OVERFLOW {
+        if !matches!(kind, failure::OVERFLOW | failure::MAX_STREAM_DURATION) {
             facts.rq_error.fetch_add(1, Relaxed);
         }
-        self.tell_failure(&attempt, kind);
+        self.tell_failure(&attempt, kind, st.alternate);
         let unsent = connect || kind == failure::OVERFLOW || outcome.bits & outcome_bits::NOT_SENT != 0;
         st.sent |= !unsent;
-        let retry = if kind == failure::GLOBAL_TIMEOUT || !st.retries || st.interim {
-            Retry::No
-        } else {
-            on_reset(st.on, kind, st.sent)
-        };
-        let decided = if kind == failure::GLOBAL_TIMEOUT {
+        let last = kind == failure::GLOBAL_TIMEOUT || route_over;
+        let retry =
+            if last || !st.retries || st.interim { Retry::No } else { on_reset(st.on, kind, st.sent) };
+        let decided = if last {
             self.free_retry(st);
             Decided::No(reason::NOT_RETRIABLE)
         } else {
-            self.decide(st, retry, !unsent, false)
+            self.decide(st, retry, !unsent, false, None)
         };
         let closed = self.closes(&attempt, connect || kind == failure::CONNECTION_TERMINATION);
         self.end_attempt(slot, request, st, at, closed, false);
-        let (status, flag) = reply_of(kind);
+        let (mut status, mut flag) = reply_of(kind);
+        if route_over {
+            flag = 0;
+        }
+        if kind == failure::MAX_STREAM_DURATION && st.upload_open {
+            status = 408;
+        }
+        if st.alternate && (timeout || kind == failure::GLOBAL_TIMEOUT) {
+            status = 204;
+        }
         match decided {
-            Decided::Yes { after_ms, reason } => self.schedule(request, slot, st, status, after_ms, reason),
+            Decided::Yes { after_ms, reason } => {
+                st.timeout_retry = timeout;
+                self.schedule(request, slot, st, status, after_ms, reason)
+            }
             Decided::No(why) => {
-                self.clusters[st.cluster as usize].counters.count_status(status, false);
+                if kind != failure::MAX_STREAM_DURATION {
+                    self.clusters[st.cluster as usize].counters.count_status(status, false);
+                }
                 st.flags |= flag;
                 st.end = End::Failed(kind);
                 st.reply_status = status;
@@ -306,10 +328,31 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether the request's duration ends before its global limit does.
+    pub(super) fn runs_out(st: &State) -> bool {
+        let rare = st.rare.as_deref().filter(|_| st.has_rare);
+        rare.and_then(|rare| rare.route_until).is_some_and(|until| until <= st.deadline)
+    }
+
+    /// Whether a time-out now is that of the attempt's duration, or of the request's.
+    #[cold]
+    fn duration_is_over(&self, st: &mut State) -> bool {
+        let soon = self.now.plus(TOLERANCE);
+        if Self::runs_out(st) && soon >= st.deadline {
+            st.rare().route_over = true;
+            return true;
+        }
+        let until = st.rare().stream_until;
+        until.is_some_and(|until| soon >= until && until < st.deadline)
+    }
+
     /// A time-out of unknown kind is the global one once the deadline is reached, else the try's.
-    fn which_timeout(&self, st: &State, kind: u8) -> u8 {
+    fn which_timeout(&self, st: &mut State, kind: u8) -> u8 {
         if kind != failure::TIMEOUT {
             return kind;
+        }
+        if st.has_rare && self.duration_is_over(st) {
+            return failure::MAX_STREAM_DURATION;
         }
         if st.deadline != Time::NEVER && self.now.plus(TOLERANCE) >= st.deadline {
             failure::GLOBAL_TIMEOUT
@@ -330,7 +373,14 @@ impl<'a> Walk<'a> {
 
     /// Section 8. `sent`: bytes of the request may have left.
     #[inline]
-    fn decide(&mut self, st: &mut State, retry: Retry, sent: bool, good: bool) -> Decided {
+    fn decide(
+        &mut self,
+        st: &mut State,
+        retry: Retry,
+        sent: bool,
+        good: bool,
+        limited: Option<u64>,
+    ) -> Decided {
         self.free_retry(st);
         if !st.retries {
             let why = if st.abandoned {
@@ -351,16 +401,16 @@ impl<'a> Walk<'a> {
             }
             return Decided::No(if good { reason::SUCCESS } else { reason::NOT_RETRIABLE });
         }
-        self.grant_retry(st, retry, sent)
+        self.grant_retry(st, retry, sent, limited)
     }
 
     #[cold]
-    fn grant_retry(&mut self, st: &mut State, retry: Retry, sent: bool) -> Decided {
+    fn grant_retry(&mut self, st: &mut State, retry: Retry, sent: bool, limited: Option<u64>) -> Decided {
         let once = st.body == 2 || (st.body == 3 && !st.replay);
         if once && sent {
             return Decided::No(reason::BODY_NOT_REPLAYABLE);
         }
-        let entry = &self.snapshot.clusters[st.cluster as usize];
+        let entry = &self.snapshot.clusters[st.home as usize];
         let counters = &self.clusters[st.cluster as usize].counters;
         if st.remaining == 0 {
             counters.count(Counter::RqRetryLimitExceeded);
@@ -388,7 +438,10 @@ impl<'a> Walk<'a> {
         if retry == Retry::Immediately {
             return Decided::Yes { after_ms: 0, reason: reason::IMMEDIATE };
         }
-        Decided::Yes { after_ms: st.back_off.next(self.random), reason: reason::BACKOFF }
+        match limited.and_then(|interval| rate_limited_ms(interval, self.random)) {
+            Some(after_ms) => Decided::Yes { after_ms, reason: reason::BACKOFF_RATELIMITED },
+            None => Decided::Yes { after_ms: st.back_off.next(self.random), reason: reason::BACKOFF },
+        }
     }
 
     /// Gives back the retry slot this request holds.
@@ -396,7 +449,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn free_retry(&mut self, st: &mut State) {
         if st.holds_retry {
             st.holds_retry = false;
-            let entry = &self.snapshot.clusters[st.cluster as usize];
+            let entry = &self.snapshot.clusters[st.home as usize];
             ledger::give(&entry.shared.ledgers[usize::from(st.routing)].retries);
         }
     }
@@ -411,7 +464,7 @@ impl<'a> Walk<'a> {
         after_ms: u64,
         why: u8,
     ) -> Packed {
-        st.immediate = why == reason::IMMEDIATE;
+        st.back_off_kind = why;
         st.retry_at = self.now.plus(after_ms.saturating_mul(MILLI));
         st.phase = Phase::BackOff;
         if st.stateless {

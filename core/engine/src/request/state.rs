@@ -3,7 +3,7 @@
 use crate::clock::Time;
 use crate::outcome::NEVER;
 use crate::policies::{Policies, Wants};
-use crate::retry::{BackOff, Extra};
+use crate::retry::{BackOff, Extra, PreviousPriorities};
 use crate::spec::RetryOn;
 use smallvec::SmallVec;
 use std::ops::{Deref, DerefMut};
@@ -85,6 +85,8 @@ pub(crate) struct Course {
     pub(crate) policy: u32,
     /// Cluster named by the route.
     pub(crate) cluster: u32,
+    /// Cluster whose policy and breaker judge retries: the first one, whatever a retry chose.
+    pub(crate) home: u32,
     /// Attempts begun.
     pub(crate) number: u32,
     pub(crate) remaining: u32,
@@ -104,8 +106,12 @@ pub(crate) struct Course {
     /// A retry policy acts at all.
     pub(crate) retries: bool,
     pub(crate) holds_retry: bool,
-    /// The scheduled retry has no back-off.
-    pub(crate) immediate: bool,
+    /// Why the scheduled retry waits as it does, see `outcome::reason`.
+    pub(crate) back_off_kind: u8,
+    /// The scheduled or last retry was caused by a limit of its attempt.
+    pub(crate) timeout_retry: bool,
+    /// A time-out is answered 204.
+    pub(crate) alternate: bool,
     pub(crate) abandoned: bool,
     pub(crate) sent: bool,
     /// The client has seen a 1xx: no retry any more.
@@ -132,6 +138,7 @@ impl Course {
         policies: 0,
         policy: 0,
         cluster: 0,
+        home: 0,
         number: 0,
         remaining: 0,
         flags: 0,
@@ -146,7 +153,9 @@ impl Course {
         is_retry: false,
         retries: false,
         holds_retry: false,
-        immediate: false,
+        back_off_kind: 0,
+        timeout_retry: false,
+        alternate: false,
         abandoned: false,
         sent: false,
         interim: false,
@@ -167,6 +176,7 @@ impl Course {
             policies: policies.generation,
             policy: at,
             cluster,
+            home: cluster,
             timeout: policy.timeout,
             per_try: policy.per_try,
             routing: policy.priority,
@@ -176,11 +186,13 @@ impl Course {
             back_off: retry.back_off,
             wants,
             plain_success: retry.ignores_success() && !judged,
-            marks: policy.attempt_count_to_upstream || policy.attempt_count_to_client,
+            marks: policy.marks(),
             ..Self::EMPTY
         }
     }
 }
+
+const _: () = assert!(size_of::<Course>() <= 128);
 
 /// One downstream request.
 pub(crate) struct State {
@@ -236,6 +248,24 @@ pub(crate) struct Rare {
     pub(crate) tried: Vec<String>,
     /// What the request's own headers added to its retry policy.
     pub(crate) extra: Option<Box<Extra>>,
+    /// The retry priority plugin.
+    pub(crate) priorities: Option<Box<PreviousPriorities>>,
+    /// Retries choose among weighted clusters by this word; those used already.
+    pub(crate) again: Option<(u64, Vec<u32>)>,
+    /// Request headers that were read here and go no further.
+    pub(crate) consumed: Vec<&'static str>,
+    /// Nanoseconds that the request itself allows an attempt.
+    pub(crate) stream_limit: Option<u64>,
+    /// When the attempt has to be over, body and all.
+    pub(crate) stream_until: Option<Time>,
+    /// When the request has to be over, whatever happens.
+    pub(crate) route_until: Option<Time>,
+    /// That was reached.
+    pub(crate) route_over: bool,
+    /// The request itself came as early data.
+    pub(crate) early_data: bool,
+    /// Attempts carry `grpc-timeout` anew.
+    pub(crate) grpc_timeout: bool,
     /// Name of a cluster that does not exist.
     pub(crate) missing: String,
 }

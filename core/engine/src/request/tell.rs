@@ -60,10 +60,10 @@ impl Walk<'_> {
         self.tell(rules, attempt, told, Some(code), good);
     }
 
-    /// A failure, or a limit that ran out. Overflow, and what ends a stream without anybody's fault, tell at most of
+    /// A failure, or a limit that ran out (`alternate`: which is answered 204). Overflow, and what ends a stream without anybody's fault, tell at most of
     /// the connection.
     #[inline(never)]
-    pub(super) fn tell_failure(&mut self, attempt: &Attempt, kind: u8) {
+    pub(super) fn tell_failure(&mut self, attempt: &Attempt, kind: u8, alternate: bool) {
         use failure as f;
         let Some(rules) = self.snapshot.clusters[attempt.cluster as usize].outlier.as_deref() else { return };
         let connect =
@@ -80,7 +80,8 @@ impl Walk<'_> {
             }
             _ => Told::LocalConnectFailed,
         };
-        self.tell(rules, attempt, told, None, false);
+        let code = if alternate && told == Told::LocalTimeout { Some(204) } else { None };
+        self.tell(rules, attempt, told, code, false);
     }
 
     /// An attempt that nobody waits for any more had its connection all the same.

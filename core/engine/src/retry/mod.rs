@@ -3,14 +3,20 @@
 
 mod backoff;
 mod conditions;
+mod limits;
 mod policy;
+mod priorities;
 mod reply;
 mod request;
+mod reset;
 #[cfg(test)]
 mod tests;
 
 pub use backoff::{BackOff, rate_limited_ms};
 pub use conditions::{Retry, on_headers, on_headers_with, on_reset};
+pub use limits::{Limits, RouteLimits, expected_ms, grpc_timeout_ms, grpc_timeout_text, stream_duration};
 pub use policy::RetryPolicy;
+pub use priorities::PreviousPriorities;
 pub use reply::{body, details, details_with, reply_of, reset_reason};
 pub use request::{Extra, REQUEST_HEADERS, RetrySettings};
+pub use reset::ResetHeaders;

@@ -1,10 +1,11 @@
 //! A retry policy, compiled.
 
 use super::backoff::BackOff;
+use super::reset::ResetHeaders;
 use crate::clock::nanos;
 use crate::matching::HeaderMatcher;
 use crate::route::{RequestView, is_pseudo};
-use crate::spec::{RetryOn, RetrySpec, SpecError};
+use crate::spec::{RetryOn, RetrySpec, SpecError, Value};
 
 /// A compiled [`RetrySpec`].
 #[derive(Clone, Debug)]
@@ -25,6 +26,15 @@ pub struct RetryPolicy {
     request_headers: Box<[HeaderMatcher]>,
     /// Do not choose a host that this request has tried.
     pub previous_hosts: bool,
+    /// Do not choose a canary host.
+    pub omit_canary_hosts: bool,
+    omit_host_metadata: Box<[Vec<(String, Value)>]>,
+    /// Attempts after which the priorities tried are left out.
+    pub previous_priorities: Option<u32>,
+    /// Answers that say when to come back.
+    pub reset: Option<ResetHeaders>,
+    /// A retry chooses among weighted clusters again.
+    pub refresh_cluster: bool,
     /// Hosts examined per selection of a retry, the last one taken whatever the predicates say.
     pub candidates: u32,
 }
@@ -46,20 +56,50 @@ impl RetryPolicy {
             response_headers: compile(&spec.retriable_headers)?,
             request_headers: compile(&spec.retriable_request_headers)?,
             previous_hosts: spec.previous_hosts,
+            omit_canary_hosts: spec.omit_canary_hosts,
+            omit_host_metadata: spec.omit_host_metadata.clone().into(),
+            previous_priorities: spec.previous_priorities,
+            reset: spec.rate_limited.as_ref().map(ResetHeaders::compile),
+            refresh_cluster: spec.refresh_cluster_on_retry,
             // 0 acts as 1, and one more is looked at than redraws are allowed.
             candidates: spec.host_selection_retry_max_attempts.max(1).saturating_add(1),
         })
     }
 
-    /// Whether nothing of a request that is not trusted changes this policy.
+    /// Whether nothing of a request that is not trusted changes this policy, and none of its plugins keeps
+    /// anything of a request.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.request_headers.is_empty()
+        self.request_headers.is_empty() && self.previous_priorities.is_none() && !self.reads_early_data()
     }
 
     /// Whether `retriable_request_headers` lets requests like this one be retried.
     pub fn allows(&self, request: &RequestView<'_>) -> bool {
         self.request_headers.is_empty() || self.request_headers.iter().any(|header| request.satisfies(header))
+    }
+
+    fn reads_early_data(&self) -> bool {
+        self.on.has(RetryOn::RETRIABLE_STATUS_CODES) && self.lists(super::conditions::TOO_EARLY)
+    }
+
+    /// Whether any host predicate may reject.
+    pub fn rejects(&self) -> bool {
+        self.previous_hosts || self.omit_canary_hosts || !self.omit_host_metadata.is_empty()
+    }
+
+    /// Whether `omit_host_metadata` rejects a host with these `envoy.lb` values.
+    pub fn omits(&self, values: Option<&std::collections::BTreeMap<String, Value>>) -> bool {
+        let has = |(key, wanted): &(String, Value)| match values.and_then(|values| values.get(key)) {
+            Some(Value::List(several)) => several.contains(wanted) || Value::List(several.clone()) == *wanted,
+            Some(value) => value == wanted,
+            None => false,
+        };
+        self.omit_host_metadata.iter().any(|pairs| !pairs.is_empty() && pairs.iter().all(has))
+    }
+
+    /// Whether `omit_host_metadata` has to be asked at all.
+    pub fn omits_by_metadata(&self) -> bool {
+        !self.omit_host_metadata.is_empty()
     }
 
     /// Whether the status stands in the list of retriable ones.
@@ -79,7 +119,7 @@ impl RetryPolicy {
             .map(|header| &*header.name)
             .filter(|name| !is_pseudo(name))
             .for_each(&mut *visit);
-        if self.on.has(RetryOn::RETRIABLE_STATUS_CODES) && self.lists(super::conditions::TOO_EARLY) {
+        if self.reads_early_data() {
             visit("early-data");
         }
     }
@@ -108,6 +148,7 @@ impl RetryPolicy {
     }
 
     fn wanted_conditions(&self, visit: &mut dyn FnMut(&str)) {
+        self.reset.iter().flat_map(ResetHeaders::names).for_each(&mut *visit);
         if self.on.has(RetryOn::RETRIABLE_HEADERS) {
             let names = self.response_headers.iter().map(|header| &*header.name);
             names.filter(|name| !is_pseudo(name)).for_each(&mut *visit);

@@ -6,12 +6,18 @@ use crate::route::RequestView;
 use crate::spec::RetryOn;
 
 /// The request headers read here, for requests whose `x-envoy-*` headers count.
-pub const REQUEST_HEADERS: [&str; 5] = [
+pub const REQUEST_HEADERS: [&str; 11] = [
     "x-envoy-retry-on",
     "x-envoy-retry-grpc-on",
     "x-envoy-max-retries",
     "x-envoy-retriable-status-codes",
     "x-envoy-retriable-header-names",
+    "x-envoy-upstream-rq-timeout-ms",
+    "x-envoy-upstream-rq-per-try-timeout-ms",
+    "x-envoy-upstream-rq-timeout-alt-response",
+    "x-envoy-hedge-on-per-try-timeout",
+    "x-envoy-expected-rq-timeout-ms",
+    "x-envoy-upstream-stream-duration-ms",
 ];
 
 /// Status codes and header names that a request added to its policy's.

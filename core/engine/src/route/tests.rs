@@ -36,7 +36,7 @@ fn host(name: &str, domains: &[&str], routes: Vec<RouteSpec>) -> VirtualHostSpec
 }
 
 fn table(virtual_hosts: Vec<VirtualHostSpec>) -> RouteTableSpec {
-    RouteTableSpec { name: "t".into(), virtual_hosts, ignore_port_in_host_matching: false }
+    RouteTableSpec { name: "t".into(), virtual_hosts, ..RouteTableSpec::default() }
 }
 
 fn compile(virtual_hosts: Vec<VirtualHostSpec>) -> RouteTables {

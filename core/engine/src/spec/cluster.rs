@@ -32,6 +32,8 @@ pub struct ClusterSpec {
     pub ignore_health_on_host_removal: bool,
     /// New hosts are left out of priority load and panic until their first check. Defaults to false.
     pub ignore_new_hosts_until_first_hc: bool,
+    /// How long one attempt may take, its body included. Zero (the default) = any time.
+    pub max_stream_duration: Duration,
     /// HTTP version spoken to the hosts. Defaults to HTTP/1.1.
     pub protocol: Protocol,
     /// Streams per HTTP/2 connection. Defaults to 1,024.
@@ -66,6 +68,7 @@ impl Default for ClusterSpec {
             health_checks: Vec::new(),
             ignore_health_on_host_removal: false,
             ignore_new_hosts_until_first_hc: false,
+            max_stream_duration: Duration::ZERO,
             protocol: Protocol::Http1,
             max_concurrent_streams: 1024,
             idle_timeout: Duration::from_secs(3600),

@@ -22,7 +22,7 @@ pub use policy::{
     ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LocalityBalancing, PolicySpec, RegexRewrite,
     SelectionMethod,
 };
-pub use retry::{BackOffSpec, RetryOn, RetrySpec};
+pub use retry::{BackOffSpec, RateLimitedSpec, ResetFormat, RetryOn, RetrySpec};
 pub use route::{
     ClusterSource, ForwardSpec, HeaderMatch, MatchSpec, PathMatch, QueryMatch, RouteAction, RouteSpec,
     RouteTableSpec, StringMatch, VirtualHostSpec, WeightedCluster,

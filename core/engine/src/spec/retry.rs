@@ -1,6 +1,6 @@
 //! Retry policies (`spec/retry-and-timeouts.md` sections 3 to 12).
 
-use super::HeaderMatch;
+use super::{HeaderMatch, Value};
 use std::ops::{BitOr, BitOrAssign};
 use std::time::Duration;
 
@@ -127,6 +127,16 @@ pub struct RetrySpec {
     pub retriable_request_headers: Vec<HeaderMatch>,
     /// Host predicate `previous_hosts`: do not choose a host that this request has tried.
     pub previous_hosts: bool,
+    /// Host predicate `omit_canary_hosts`: do not choose a host whose `envoy.lb` metadata says `canary: true`.
+    pub omit_canary_hosts: bool,
+    /// Host predicates `omit_host_metadata`: do not choose a host that has all pairs of one of these lists.
+    pub omit_host_metadata: Vec<Vec<(String, Value)>>,
+    /// Retry priority `previous_priorities`: after this many attempts the tried priorities are left out.
+    pub previous_priorities: Option<u32>,
+    /// Back-off by what an answer says; `None` = the exponential one always.
+    pub rate_limited: Option<RateLimitedSpec>,
+    /// A retry chooses among weighted clusters again. Defaults to false.
+    pub refresh_cluster_on_retry: bool,
     /// Redraws while predicates reject; candidates examined = this + 1. Defaults to 1; 0 acts as 1.
     pub host_selection_retry_max_attempts: u32,
 }
@@ -143,6 +153,11 @@ impl Default for RetrySpec {
             retriable_headers: Vec::new(),
             retriable_request_headers: Vec::new(),
             previous_hosts: false,
+            omit_canary_hosts: false,
+            omit_host_metadata: Vec::new(),
+            previous_priorities: None,
+            rate_limited: None,
+            refresh_cluster_on_retry: false,
             host_selection_retry_max_attempts: 1,
         }
     }
@@ -161,6 +176,24 @@ impl Default for BackOffSpec {
     fn default() -> Self {
         Self { base_ms: 25, max_ms: 250 }
     }
+}
+
+/// `rate_limited_retry_back_off` (section 10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateLimitedSpec {
+    /// Header names in the order in which they are looked at; at least one.
+    pub reset_headers: Vec<(String, ResetFormat)>,
+    /// Milliseconds; longer intervals are not believed. Defaults to 300,000.
+    pub max_ms: u64,
+}
+
+/// What a reset header counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetFormat {
+    /// Seconds from now.
+    Seconds,
+    /// Seconds since 1970.
+    UnixTimestamp,
 }
 
 #[cfg(test)]

@@ -12,6 +12,10 @@ pub struct RouteTableSpec {
     pub virtual_hosts: Vec<VirtualHostSpec>,
     /// Compare authorities without their port. Defaults to false.
     pub ignore_port_in_host_matching: bool,
+    /// A trusted `x-envoy-expected-rq-timeout-ms` is the request's limit (router filter). Defaults to false.
+    pub respect_expected_rq_timeout: bool,
+    /// Do not send `x-envoy-expected-rq-timeout-ms` (router filter). Defaults to false.
+    pub suppress_envoy_headers: bool,
 }
 
 /// One virtual host.
@@ -29,6 +33,8 @@ pub struct VirtualHostSpec {
     pub include_request_attempt_count: bool,
     /// Set `x-envoy-attempt-count` on the answer to the client. Defaults to false.
     pub include_attempt_count_in_response: bool,
+    /// Set `x-envoy-is-timeout-retry` on retries. Defaults to false.
+    pub include_is_timeout_retry_header: bool,
 }
 
 /// One route.
@@ -151,6 +157,13 @@ pub struct ForwardSpec {
     pub cluster: ClusterSource,
     /// Whole request. Defaults to 15 s; zero = none.
     pub timeout: Duration,
+    /// `max_stream_duration`: the whole request from its start, zero = any time. When set, `timeout` and
+    /// `max_grpc_timeout` do not count.
+    pub max_stream_duration: Option<Duration>,
+    /// `max_grpc_timeout`: gRPC requests are limited by their `grpc-timeout`, at most by this (zero: by it alone).
+    pub max_grpc_timeout: Option<Duration>,
+    /// `grpc_timeout_offset`: taken off a longer `grpc-timeout`.
+    pub grpc_timeout_offset: Duration,
     /// Breaker thresholds that apply.
     pub priority: RoutingPriority,
     /// `None` = the virtual host's.
@@ -174,6 +187,9 @@ impl Default for ForwardSpec {
         Self {
             cluster: ClusterSource::Name(String::new()),
             timeout: Duration::from_secs(15),
+            max_stream_duration: None,
+            max_grpc_timeout: None,
+            grpc_timeout_offset: Duration::ZERO,
             priority: RoutingPriority::Default,
             retry: None,
             hash_policy: Vec::new(),

@@ -1,6 +1,6 @@
 //! Live records of the `retry`, `composite` and `aggregate` folders: compact clusters, a plan by port.
 
-use super::live::http2;
+use super::live::{http2, listener};
 use super::{Converted, LOCAL, SOURCE, plan};
 use crate::json::Json;
 use crate::judge;
@@ -64,8 +64,21 @@ fn script(given: &Json, expect: &Json, seed: u64) -> Result<Script, String> {
     if !runtime.entries().is_empty() {
         bootstrap.set("nexthop", object! {"runtime" => runtime.clone()});
     }
-    script.add(["doc", &bootstrap.to_string()]);
-    script.add(["doc", &routes(given)?.to_string()]);
+    let router = given.get("extra").get("router");
+    if router.is_null() {
+        script.add(["doc", &bootstrap.to_string()]);
+        script.add(["doc", &routes(given)?.to_string()]);
+    } else {
+        let mut filter =
+            object! {"@type" => "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"};
+        for (key, value) in router.entries() {
+            filter.set(key, value.clone());
+        }
+        let filter = object! {"name" => "envoy.filters.http.router", "typed_config" => filter};
+        let listener = listener(routes(given)?, vec![filter]);
+        bootstrap.get_mut("static_resources").set("listeners", Json::List(vec![listener]));
+        script.add(["doc", &bootstrap.to_string()]);
+    }
     script.add(["open", &seed.to_string(), ""]);
     if given.get("clusters").items().iter().any(strict) {
         script.add(["connect", "1000000"]);
@@ -114,7 +127,9 @@ fn routes(given: &Json) -> Result<Json, String> {
     for (key, value) in extra.get("vhost").entries() {
         host.set(key, value.clone());
     }
-    let known = |key: &str| key == "vhost" || key == "hcm" && extra.get("hcm").has("internal_address_config");
+    let known = |key: &str| {
+        key == "vhost" || key == "router" || key == "hcm" && extra.get("hcm").has("internal_address_config")
+    };
     if let Some((key, _)) = extra.entries().iter().find(|(key, _)| !known(key)) {
         return Err(format!("extra {key} is not replayed"));
     }
@@ -285,5 +300,6 @@ fn rules(script: &mut Script, given: &Json) -> Result<(), String> {
             }
         }
     }
-    Ok(())
+    // A backend without a plan serves.
+    plan::rule(script, "", "0", "", "last", &[plan::backend("200")?])
 }

@@ -99,28 +99,32 @@ fn documents(config: &Json, strict: bool) -> Vec<Json> {
         bootstrap.set("static_resources", resources);
         return vec![bootstrap, routes];
     }
-    let mut manager = object! {
-        "@type" => "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        "stat_prefix" => "h",
-        "route_config" => routes,
-    };
     let mut filters = config.get("http_filters").items().to_vec();
     filters.push(object! {
         "name" => "envoy.filters.http.router",
         "typed_config" => object! {"@type" => "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
     });
+    resources.set("listeners", Json::List(vec![listener(routes, filters)]));
+    bootstrap.set("static_resources", resources);
+    vec![bootstrap]
+}
+
+/// A listener with one HTTP connection manager.
+pub(super) fn listener(routes: Json, filters: Vec<Json>) -> Json {
+    let mut manager = object! {
+        "@type" => "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix" => "h",
+        "route_config" => routes,
+    };
     manager.set("http_filters", Json::List(filters));
     let filter =
         object! {"name" => "envoy.filters.network.http_connection_manager", "typed_config" => manager};
     let address = object! {"address" => "127.0.0.1", "port_value" => 10000};
-    let listener = object! {
+    object! {
         "name" => "in",
         "address" => object! {"socket_address" => address},
         "filter_chains" => Json::List(vec![object! {"filters" => Json::List(vec![filter])}]),
-    };
-    resources.set("listeners", Json::List(vec![listener]));
-    bootstrap.set("static_resources", resources);
-    vec![bootstrap]
+    }
 }
 
 /// Upstream HTTP/2.

@@ -48,6 +48,7 @@ pub fn job(case: &Case) -> Result<Job, String> {
         (_, "outlier/outcome_mapping.json" | "outlier/panic.json") => outlier::convert(case)?,
         (_, "health/eds_status.json") => statuses::convert(case)?,
         (_, "retry/retry_on_predicates.json") => predicates::convert(case)?,
+        (_, "retry/weighted_cluster_refresh.json") => other::weighted(case)?,
         _ if case.file.contains("config") || case.expect().has("error") => facts::convert(case)?,
         _ if case.given().get("clusters").items().iter().any(|cluster| cluster.has("type")) => {
             compact::convert(case)?

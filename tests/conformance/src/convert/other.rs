@@ -76,16 +76,20 @@ fn backends(script: &mut Script, words: &str) -> Result<(), String> {
     plan::rule(script, "", "0", "", "last", &[plan::backend(words)?])
 }
 
+/// A cluster with one host, or none at port 0.
+fn cluster(name: &str, port: i64) -> Json {
+    let socket = object! {"address" => "127.0.0.1", "port_value" => port};
+    let host = object! {"endpoint" => object! {"address" => object! {"socket_address" => socket}}};
+    let group = object! {"lb_endpoints" => Json::List(if port == 0 { Vec::new() } else { vec![host] })};
+    let assignment = object! {"cluster_name" => name, "endpoints" => Json::List(vec![group])};
+    object! {"name" => name, "connect_timeout" => "1s", "load_assignment" => assignment}
+}
+
 /// A composite X of these clusters; `extra` goes into A. E has no endpoints.
 fn documents(script: &mut Script, subs: &[&str], extra: &Json, flag: &Json) {
     let mut clusters = Vec::new();
     for (name, port) in PORTS.iter().chain(&[("E", 0)]) {
-        let socket = object! {"address" => "127.0.0.1", "port_value" => *port};
-        let host = object! {"endpoint" => object! {"address" => object! {"socket_address" => socket}}};
-        let group = object! {"lb_endpoints" => Json::List(if *port == 0 { Vec::new() } else { vec![host] })};
-        let assignment = object! {"cluster_name" => *name, "endpoints" => Json::List(vec![group])};
-        let mut cluster =
-            object! {"name" => *name, "connect_timeout" => "1s", "load_assignment" => assignment};
+        let mut cluster = cluster(name, *port);
         for (key, value) in extra.entries().iter().filter(|_| *name == "A") {
             cluster.set(key, value.clone());
         }
@@ -118,4 +122,50 @@ fn documents(script: &mut Script, subs: &[&str], extra: &Json, flag: &Json) {
     };
     script.add(["doc", &bootstrap.to_string()]);
     script.add(["doc", &object! {"name" => "routes", "virtual_hosts" => Json::List(vec![host])}.to_string()]);
+}
+
+/// Weighted clusters of one failing host each. The word that chooses is the recorded first choice's.
+pub(super) fn weighted(case: &Case) -> Result<Converted, String> {
+    let given = case.given();
+    let wanted = case.expect().get("cluster_sequences_seen").items().first().ok_or("no sequence")?.clone();
+    let mut script = Script::default();
+    let mut clusters = Vec::new();
+    let (mut word, mut below) = (0, 0);
+    for entry in given.get("weighted_clusters").items() {
+        let name = entry.get("name").text();
+        let port = PORTS.iter().find(|(letter, _)| *letter == name).ok_or("an unknown cluster")?.1;
+        clusters.push(cluster(&name, port));
+        if wanted.items().first().is_some_and(|first| first.text() == name) {
+            word = below;
+        }
+        below += entry.get("weight").i64().unwrap_or(0);
+    }
+    let retry = object! {
+        "retry_on" => given.get("retry_on").clone(),
+        "num_retries" => given.get("num_retries").clone(),
+        "refresh_cluster_on_retry" => given.get("refresh_cluster_on_retry").clone(),
+    };
+    let mut route = object! {
+        "weighted_clusters" => object! {"clusters" => given.get("weighted_clusters").clone()},
+        "retry_policy" => retry,
+    };
+    if given.get("hedge_on_per_try_timeout").bool() == Some(true) {
+        route.set("hedge_policy", object! {"hedge_on_per_try_timeout" => true});
+    }
+    let route = object! {"match" => object! {"prefix" => "/"}, "route" => route};
+    let host = object! {
+        "name" => "v",
+        "domains" => Json::List(vec!["*".into()]),
+        "routes" => Json::List(vec![route]),
+    };
+    let bootstrap = object! {"static_resources" => object! {"clusters" => Json::List(clusters)}};
+    script.add(["doc", &bootstrap.to_string()]);
+    let routes = object! {"name" => "routes", "virtual_hosts" => Json::List(vec![host])};
+    script.add(["doc", &routes.to_string()]);
+    script.add(["open", "1", &vec![word.to_string(); 64].join(",")]);
+    backends(&mut script, "500")?;
+    script.add(["request", "authority", "x", "path", "/"]);
+    script.add(["run", "1", "0", "0", "wait"]);
+    let expect = object! {"attempts" => Json::List(vec![wanted])};
+    Ok((vec![script], judge::compact::letters(expect, &PORTS)))
 }

@@ -1,7 +1,10 @@
 //! The recorded facts of `tests/vectors/retry`.
 
 use super::*;
+use crate::clock::MILLI;
+use crate::outcome::NEVER;
 use crate::random::Xoshiro256;
+use crate::spec::{RateLimitedSpec, ResetFormat};
 use serde_json::Value;
 
 fn vectors(name: &str) -> Vec<Value> {
@@ -179,4 +182,126 @@ fn predicate_vectors() {
         }
     }
     assert_eq!(checked, 38 * 16);
+}
+
+/// The headers of a row, lower case as callers hand them in.
+fn pairs(value: &Value) -> Vec<(String, String)> {
+    let pairs = value.as_object().unwrap().iter();
+    pairs.map(|(name, value)| (name.to_ascii_lowercase(), value.as_str().unwrap().to_owned())).collect()
+}
+
+fn block(pairs: &[(String, String)]) -> Headers {
+    Headers::new(&pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>())
+}
+
+#[test]
+fn reset_header_vectors() {
+    let rows = vectors("reset_header_parse");
+    assert_eq!(rows.len(), 13);
+    for row in &rows {
+        let given = &row["given"];
+        let listed = given["reset_headers"].as_array().unwrap().iter().map(|header| {
+            let format = match header["format"].as_str().unwrap() {
+                "SECONDS" => ResetFormat::Seconds,
+                _ => ResetFormat::UnixTimestamp,
+            };
+            (header["name"].as_str().unwrap().to_owned(), format)
+        });
+        let max_ms = given["max_interval_ms"].as_u64().unwrap_or(300_000);
+        let rate_limited = RateLimitedSpec { reset_headers: listed.collect(), max_ms };
+        let policy = policy(&RetrySpec { rate_limited: Some(rate_limited), ..RetrySpec::default() });
+        let headers = block(&pairs(&given["response_headers"]));
+        let now = given["now_unix_s"].as_u64().unwrap();
+        let got = policy.reset.unwrap().interval_ms(headers.view(), now);
+        assert_eq!(got, row["expect"]["interval_ms"].as_u64(), "{}", row["id"]);
+    }
+}
+
+#[test]
+fn final_timeout_vectors() {
+    let rows = vectors("final_timeouts");
+    assert_eq!(rows.len(), 37);
+    let nanos = |value: &Value| value.as_u64().filter(|ms| *ms > 0).map_or(NEVER, |ms| ms * MILLI);
+    let millis = |nanos: u64| if nanos == NEVER { 0 } else { nanos / MILLI };
+    let mut headers_checked = 0;
+    for row in &rows {
+        let (id, given, expect) = (&row["id"], &row["given"], &row["expect"]);
+        let hedges = given["hedge_on_per_try_timeout"].as_bool().unwrap();
+        let expected = |timeout, per_try, left| expected_ms(timeout, per_try, hedges, left);
+        let wanted = expect["x-envoy-expected-rq-timeout-ms"].as_str().map(str::to_owned);
+        if let Some(elapsed) = given["elapsed_ms"].as_u64() {
+            let (timeout, per_try) = (nanos(&given["global_ms"]), nanos(&given["per_try_ms"]));
+            let left = timeout.saturating_sub(elapsed * MILLI);
+            assert_eq!(expected(timeout, per_try, left).map(|ms| ms.to_string()), wanted, "{id}");
+            headers_checked += 1;
+            continue;
+        }
+        let route = &given["route"];
+        let of = |key: &str| route[key].as_u64().map(|ms| ms * MILLI);
+        let limits = RouteLimits {
+            timeout: if route["timeout_ms"].is_null() { 15_000 * MILLI } else { nanos(&route["timeout_ms"]) },
+            per_try: nanos(&route["per_try_ms"]),
+            grpc: of("max_grpc_timeout_ms").map(|max| (max, of("grpc_timeout_offset_ms").unwrap_or(0))),
+            respect_expected: given["respect_expected_rq_timeout"].as_bool().unwrap(),
+        };
+        let headers = block(&pairs(&given["request_headers"]));
+        let got = limits.resolve(headers.view(), true, given["grpc"].as_bool().unwrap());
+        assert_eq!(millis(got.timeout), expect["global_ms"].as_u64().unwrap(), "{id}");
+        assert_eq!(millis(got.per_try), expect["per_try_ms"].as_u64().unwrap(), "{id}");
+        let told = expected(got.timeout, got.per_try, got.timeout);
+        if wanted.is_some() {
+            assert_eq!(told.map(|ms| ms.to_string()), wanted, "{id}");
+            headers_checked += 1;
+        }
+        if let Some(wanted) = expect["grpc-timeout"].as_str() {
+            assert!(got.grpc, "{id}");
+            assert_eq!(grpc_timeout_text(told.unwrap()), wanted, "{id}");
+        }
+    }
+    assert_eq!(headers_checked, 29);
+}
+
+#[test]
+fn previous_priority_vectors() {
+    let rows = vectors("previous_priorities");
+    assert_eq!(rows.len(), 10);
+    let mut checked = 0;
+    for row in rows.iter().filter(|row| row["expect"]["load_before_first_and_after_each"].is_array()) {
+        let given = &row["given"];
+        let share = |key: &str| -> Vec<u32> {
+            let priorities = given["priorities"].as_array().unwrap().iter();
+            let percent =
+                |p: &Value| (140 * p[key].as_u64().unwrap() / p["hosts"].as_u64().unwrap()).min(100);
+            priorities.map(|p| u32::try_from(percent(p)).unwrap()).collect()
+        };
+        let (healthy, degraded) = (share("healthy"), share("degraded"));
+        let mut plugin =
+            PreviousPriorities::new(u32::try_from(given["update_frequency"].as_u64().unwrap()).unwrap());
+        let attempts = given["attempted_host_priorities_in_order"].as_array().unwrap();
+        let loads = row["expect"]["load_before_first_and_after_each"].as_array().unwrap();
+        assert_eq!(loads.len(), attempts.len() + 1);
+        for (at, load) in loads.iter().enumerate() {
+            if at > 0 {
+                plugin.attempted(u32::try_from(attempts[at - 1].as_u64().unwrap()).unwrap());
+            }
+            let got = plugin.load(&healthy, &degraded).map(|load| (load.healthy, load.degraded));
+            let load = if at == 0
+                || numbers(&load["healthy"]).iter().chain(&numbers(&load["degraded"])).all(|n| *n == 0)
+            {
+                assert_eq!(got, None, "{}", row["id"]);
+                &given["original_load"]
+            } else {
+                load
+            };
+            if let Some((healthy, degraded)) = got {
+                let wide = |list: Vec<u32>| list.into_iter().map(u64::from).collect::<Vec<_>>();
+                assert_eq!(wide(healthy), numbers(&load["healthy"]), "{}", row["id"]);
+                assert_eq!(wide(degraded), numbers(&load["degraded"]), "{}", row["id"]);
+            } else {
+                assert_eq!(load, &given["original_load"], "{}", row["id"]);
+            }
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 3 + 2 + 4 + 4 + 4 + 3);
 }
