@@ -4,7 +4,7 @@ use crate::{cluster, noted, read};
 use nexthop_config::What;
 use nexthop_engine::spec::{
     BackOffSpec, ConnectionStyle, ConsistentHashing, HashFunction, HashSource, LocalityBalancing, PolicySpec,
-    Protocol, RetryOn, SelectionMethod,
+    Protocol, RetryOn, SelectionMethod, SlowStart, ZoneAware,
 };
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn typed_policies() {
     let weighted = "locality_lb_config: {locality_weighted_lb_config: {}}";
     assert_eq!(
         typed("round_robin", "RoundRobin", weighted),
-        Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::Weighted })
+        Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::Weighted, slow_start: None })
     );
     assert_eq!(
         typed(
@@ -37,7 +37,13 @@ fn typed_policies() {
             "Random",
             "locality_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true, force_local_zone: {}}}"
         ),
-        Ok(PolicySpec::Random { locality: LocalityBalancing::ZoneAware { fail_traffic_on_panic: true } })
+        Ok(PolicySpec::Random {
+            locality: LocalityBalancing::ZoneAware(ZoneAware {
+                fail_traffic_on_panic: true,
+                force_local_zone: Some(1),
+                ..ZoneAware::default()
+            })
+        })
     );
     assert_eq!(
         typed(
@@ -50,6 +56,7 @@ fn typed_policies() {
             active_request_bias: 0.5,
             selection: SelectionMethod::FullScan,
             locality: LocalityBalancing::None,
+            slow_start: None,
         })
     );
     // Numbers without a name load and make unweighted picks find nothing.
@@ -159,7 +166,10 @@ fn legacy_policies() {
     ));
     assert!(matches!(
         policy("common_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true}}"),
-        Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::ZoneAware { fail_traffic_on_panic: true } })
+        Ok(PolicySpec::RoundRobin {
+            locality: LocalityBalancing::ZoneAware(ZoneAware { fail_traffic_on_panic: true, .. }),
+            ..
+        })
     ));
     assert!(policy("common_lb_config: {zone_aware_lb_config: {force_local_zone: {}}}").is_err());
     assert!(policy("common_lb_config: {consistent_hashing_lb_config: {hash_balance_factor: 99}}").is_err());
@@ -290,4 +300,40 @@ fn what_is_noted() {
     let json = read(text).unwrap().report.to_json();
     assert_eq!(json["entries"][0]["what"], "not_available");
     assert_eq!(json["entries"][0]["line"], 1);
+}
+
+#[test]
+fn slow_start_and_zones() {
+    let slow = |window, aggression, min_weight| Some(SlowStart { window, aggression, min_weight });
+    let started = |policy: Result<PolicySpec, String>| policy.map(|policy| policy.slow_start().copied());
+    let second = Duration::from_secs(1);
+    let fields = "slow_start_config: {slow_start_window: 1s, min_weight_percent: {value: 150}}";
+    assert_eq!(started(typed("round_robin", "RoundRobin", fields)), Ok(slow(second, 1.0, 1.5)));
+    let fields = "slow_start_config: {slow_start_window: 1s, aggression: {default_value: 2, runtime_key: k}}";
+    assert_eq!(started(typed("least_request", "LeastRequest", fields)), Ok(slow(second, 2.0, 0.1)));
+    let legacy = |fields: &str| cluster(fields).map(|cluster| cluster.policy).map_err(|e| e.to_string());
+    let fields = "round_robin_lb_config: {slow_start_config: {slow_start_window: 1s}}";
+    assert_eq!(started(legacy(fields)), Ok(slow(second, 1.0, 0.1)));
+    assert_eq!(started(legacy(&format!("lb_policy: LEAST_REQUEST, {fields}"))), Ok(None));
+    assert!(legacy("round_robin_lb_config: {slow_start_config: {slow_start_window: -1s}}").is_err());
+    let off = "- {name: a, round_robin_lb_config: {slow_start_config: {aggression: {default_value: 2, runtime_key: k}}}}";
+    assert_eq!(noted(off, What::NotUsed), ["[0].round_robin_lb_config.slow_start_config"]);
+
+    let zone =
+        |fields: &str| match legacy(&format!("common_lb_config: {{zone_aware_lb_config: {{{fields}}}}}")) {
+            Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::ZoneAware(zone), .. }) => zone,
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(zone(""), ZoneAware::default());
+    assert_eq!(
+        zone("routing_enabled: {value: 29}, min_cluster_size: 3"),
+        ZoneAware { routing_enabled: 28, min_cluster_size: 3, ..ZoneAware::default() }
+    );
+    let text = "- {name: a, common_lb_config: {zone_aware_lb_config: {min_cluster_size: 3}}}";
+    assert_eq!(noted(text, What::NotUsed), ["[0].common_lb_config.zone_aware_lb_config"]);
+    let local = "node: {locality: {zone: z}}\ncluster_manager: {local_cluster_name: a}\nstatic_resources: {clusters: [{name: a, common_lb_config: {zone_aware_lb_config: {min_cluster_size: 3}}}]}";
+    let loaded = read(local).unwrap();
+    assert_eq!(loaded.report.entries, []);
+    assert_eq!(loaded.specs.local_cluster.as_deref(), Some("a"));
+    assert_eq!(loaded.specs.locality.map(|locality| locality.zone).as_deref(), Some("z"));
 }

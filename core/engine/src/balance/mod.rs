@@ -13,7 +13,9 @@ mod priority;
 mod random;
 mod round_robin;
 mod routing;
+mod slow_start;
 mod weighted;
+mod zone;
 
 #[cfg(test)]
 mod properties;
@@ -26,6 +28,7 @@ mod vectors;
 
 pub use crate::hash::Sizes;
 pub use prepared::Prepared;
+pub use zone::{Local, ZoneRuntime};
 
 use crate::clock::Time;
 use crate::hosts::HostArena;
@@ -45,6 +48,8 @@ pub struct View<'a> {
     pub prepared: &'a Prepared,
     /// Where slots lead.
     pub hosts: &'a HostArena,
+    /// When this cluster began to be balanced by this policy.
+    pub since: Time,
 }
 
 /// One selection: what the request brings, what the balancer leaves.

@@ -1,7 +1,8 @@
 //! What one update computes for all workers.
 
-use super::Sizes;
-use super::priority::{Division, Loads};
+use super::priority::{Division, Loads, is_below};
+use super::zone::Zone;
+use super::{Local, Sizes};
 use crate::hash::Structure;
 use crate::hash::maglev::{Table, TableSize};
 use crate::hash::members::Members;
@@ -9,6 +10,7 @@ use crate::hash::ring::{Ring, RingParams};
 use crate::hosts::HostArena;
 use crate::sets::HostSet;
 use crate::spec::{ConsistentHashing, PolicySpec};
+use crate::stats::{ClusterCounters, Counter};
 use std::sync::Arc;
 
 /// What is computed once per update and shared by all workers: priority loads, panic flags, rings, tables.
@@ -18,6 +20,8 @@ pub struct Prepared {
     /// All traffic goes to healthy hosts of priority 0.
     simple: bool,
     arranged: Arranged,
+    /// Zone-aware routing of priority 0; `None` without a local cluster.
+    zone: Option<Box<Zone>>,
 }
 
 /// Hosts as a hash policy arranges them, by priority.
@@ -69,12 +73,13 @@ impl Kept for Table {
 impl Prepared {
     /// Computes everything anew. `panic_threshold` is in percent, above 100 acts as 100. `previous` is what held
     /// before this update: loads that section 6.4 keeps come from it, and so does every ring or table whose
-    /// hosts are the same.
+    /// hosts are the same. `local`: the local cluster, when there is one and this is another.
     pub fn build(
         policy: &PolicySpec,
         panic_threshold: u32,
         sets: &[HostSet],
         hosts: &HostArena,
+        local: Option<Local<'_>>,
         previous: Option<&Self>,
     ) -> Self {
         let loads = Loads::compute(sets, panic_threshold, hosts, previous.map(|previous| &previous.loads));
@@ -111,8 +116,33 @@ impl Prepared {
             | PolicySpec::Random { .. }
             | PolicySpec::ClusterProvided => Arranged::No,
         };
-        let simple = loads.healthy.first() == Some(&100) && !loads.panics.contains(&true);
-        Self { loads, division, simple, arranged }
+        let zone = local.zip(sets.first()).and_then(|(local, upstream)| {
+            let below = is_below(local.set, panic_threshold.min(100));
+            let previous = previous.and_then(|previous| previous.zone.as_deref());
+            Zone::build(policy, upstream, local, below, hosts, previous).map(Box::new)
+        });
+        let plain = loads.healthy.first() == Some(&100) && !loads.panics.contains(&true);
+        let simple = plain && !zone.as_ref().is_some_and(|zone| zone.acts());
+        Self { loads, division, simple, arranged, zone }
+    }
+
+    /// Which computation of zone-aware routing this holds; 0 = none. Every balancer counts each once.
+    pub(crate) fn zone_serial(&self) -> u64 {
+        self.zone.as_ref().map_or(0, |zone| zone.table().serial)
+    }
+
+    /// Counts one computation of zone-aware routing.
+    pub(crate) fn count_zone(&self, counters: &ClusterCounters) {
+        let Some(zone) = &self.zone else { return };
+        counters.count(Counter::LbRecalculateZoneStructures);
+        if let Some(counter) = zone.table().counted {
+            counters.count(counter);
+        }
+    }
+
+    /// Zone-aware routing of priority 0.
+    pub(super) fn zone(&self) -> Option<&Zone> {
+        self.zone.as_deref()
     }
 
     /// Percent of the traffic that healthy hosts of each priority get.

@@ -20,7 +20,7 @@ pub use health::{HealthCheckSpec, HttpProbe, Probe};
 pub use outlier::{ErrorMatch, OutlierSpec};
 pub use policy::{
     ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LocalityBalancing, PolicySpec, RegexRewrite,
-    SelectionMethod,
+    SelectionMethod, SlowStart, ZoneAware,
 };
 pub use retry::{BackOffSpec, RetryOn, RetrySpec};
 pub use route::{
@@ -38,6 +38,10 @@ pub struct Specs {
     pub route_tables: Vec<RouteTableSpec>,
     /// Runtime values, flattened: `a.b.c` to its value.
     pub runtime: Vec<(String, Value)>,
+    /// Where this node is; `None` = nowhere, no locality is the local one.
+    pub locality: Option<Locality>,
+    /// The cluster that this node belongs to, of which zone-aware routing needs to know; `None` = none.
+    pub local_cluster: Option<String>,
 }
 
 /// A fault that only shows when all specs are seen together.

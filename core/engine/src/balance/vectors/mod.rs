@@ -5,3 +5,5 @@ mod hosts;
 mod priorities;
 mod retries;
 mod schedules;
+mod starting;
+mod zones;
