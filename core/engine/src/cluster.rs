@@ -105,7 +105,7 @@ impl ClusterView {
     }
 
     pub(crate) fn bounds(spec: &ClusterSpec) -> bool {
-        match &spec.policy {
+        match spec.policy.chooser() {
             PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => {
                 hashing.balance_factor > 0
             }

@@ -330,7 +330,7 @@ impl Core {
         let master = self.master.lock();
         let spec = master.cluster(cluster).and_then(|index| master.clusters[index].spec.as_ref());
         spec.is_some_and(|spec| {
-            matches!(spec.policy, PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. })
+            matches!(spec.policy.chooser(), PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. })
         })
     }
 
@@ -601,6 +601,10 @@ impl Core {
         );
         if prepared.zone_serial() != old.as_ref().map_or(0, |old| old.prepared.zone_serial()) {
             prepared.count_zone(&master.clusters[index].shared.counters.lock().base);
+        }
+        if let Some(subsets) = prepared.subset_counts() {
+            let before = old.as_ref().and_then(|old| old.prepared.subset_counts()).unwrap_or_default();
+            subsets.count(before, &master.clusters[index].shared.counters.lock().base);
         }
         let version = master.version();
         let cluster = &mut master.clusters[index];

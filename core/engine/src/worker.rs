@@ -1,6 +1,6 @@
 //! What one worker owns: random words, scheduler cursors, its counters, a stock of free request slots.
 
-use crate::balance::Scheduler;
+use crate::balance::{Scheduler, SubsetCounts};
 use crate::clock::Time;
 use crate::cluster::ClusterShared;
 use crate::hosts::HostArena;
@@ -29,6 +29,8 @@ pub(crate) struct WorkerCluster {
     pub(crate) version: u64,
     /// The computation of zone-aware routing that this worker counted last.
     zone: u64,
+    /// What it counted of subsets.
+    subsets: SubsetCounts,
 }
 
 impl Worker {
@@ -43,6 +45,7 @@ impl Worker {
                     scheduler: None,
                     version: 0,
                     zone: 0,
+                    subsets: SubsetCounts::default(),
                 });
             }
             let mine = &mut self.clusters[index];
@@ -61,6 +64,9 @@ impl Worker {
                     if mine.zone != zone {
                         mine.zone = zone;
                         view.prepared.count_zone(&mine.counters);
+                    }
+                    if let Some(subsets) = view.prepared.subset_counts() {
+                        subsets.count(std::mem::replace(&mut mine.subsets, subsets), &mine.counters);
                     }
                 }
                 _ => {

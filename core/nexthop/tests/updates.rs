@@ -253,6 +253,7 @@ fn a_refused_head_is_told_by_its_field() {
     let target = raw::resolve(mesh.0, "a").unwrap();
     for (head, words) in [
         (Head { override_host: "10.0.0.1:80", ..Head::default() }, "override_host is \"10.0.0.1:80\""),
+        (Head { metadata: "[1]", ..Head::default() }, "metadata is \"[1]\""),
         (Head { priority: 7, ..Head::default() }, "priority is 7"),
         (Head { body: 9, ..Head::default() }, "body is 9"),
         (Head { want: 60_000, headers: &[0; 8], ..Head::default() }, "set 60000"),

@@ -161,7 +161,7 @@ fn drop_overloads(at: &At<'_>) -> Result<()> {
 
 /// Hash policies turn weights into shares of their sum, which must fit 32 bits.
 pub(crate) fn check_sums(seen: &Seen, policy: &PolicySpec, endpoints: &Endpoints) -> Result<()> {
-    if !matches!(policy, PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. }) {
+    if !matches!(policy.chooser(), PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. }) {
         return Ok(());
     }
     let max = u64::from(u32::MAX);

@@ -73,6 +73,7 @@ pub(crate) enum PolicyMessage {
     RingHash,
     Maglev,
     ClusterProvided,
+    Subset,
     /// Registered in Envoy 1.40, not available in this version.
     Other,
 }
@@ -88,8 +89,8 @@ impl PolicyMessage {
             ("ring_hash", "RingHash") => Self::RingHash,
             ("maglev", "Maglev") => Self::Maglev,
             ("cluster_provided", "ClusterProvided") => Self::ClusterProvided,
-            ("subset", "Subset")
-            | ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin")
+            ("subset", "Subset") => Self::Subset,
+            ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin")
             | ("wrr_locality", "WrrLocality")
             | ("override_host", "OverrideHost")
             | ("load_aware_locality", "LoadAwareLocality")
@@ -107,6 +108,7 @@ impl PolicyMessage {
             Self::RingHash => ring_hash(at),
             Self::Maglev => maglev(at),
             Self::ClusterProvided => at.message(&CLUSTER_PROVIDED).map(|_| PolicySpec::ClusterProvided),
+            Self::Subset => super::subset::typed(at),
             Self::Other => Err(at.unavailable("this load-balancing policy")),
         }
     }

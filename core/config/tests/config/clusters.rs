@@ -4,7 +4,8 @@ use crate::{cluster, noted, read};
 use nexthop_config::What;
 use nexthop_engine::spec::{
     BackOffSpec, ConnectionStyle, ConsistentHashing, HashFunction, HashSource, LocalityBalancing, PolicySpec,
-    Protocol, RetryOn, SelectionMethod, SlowStart, ZoneAware,
+    Protocol, RetryOn, SelectionMethod, SelectorFallback, SlowStart, SubsetFallback, SubsetSelector,
+    ZoneAware,
 };
 use std::time::Duration;
 
@@ -97,7 +98,6 @@ fn typed_policies() {
 #[test]
 fn policies_this_version_lacks() {
     for (x, message) in [
-        ("subset", "Subset"),
         ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin"),
         ("wrr_locality", "WrrLocality"),
         ("override_host", "OverrideHost"),
@@ -106,8 +106,6 @@ fn policies_this_version_lacks() {
         let error = typed(x, message, "").unwrap_err();
         assert!(error.ends_with("is known, but not available in this version"), "{error}");
     }
-    assert!(cluster("lb_subset_config: {subset_selectors: [{keys: [a]}]}").is_err());
-    assert!(cluster("lb_subset_config: {fallback_policy: ANY_ENDPOINT}").is_ok());
 }
 
 #[test]
@@ -336,4 +334,55 @@ fn slow_start_and_zones() {
     assert_eq!(loaded.report.entries, []);
     assert_eq!(loaded.specs.local_cluster.as_deref(), Some("a"));
     assert_eq!(loaded.specs.locality.map(|locality| locality.zone).as_deref(), Some("z"));
+}
+
+#[test]
+fn subsets() {
+    let child = "subset_lb_policy: {policies: [{typed_extension_config: {name: p, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.load_balancing_policies.random.v3.Random}}}]}";
+    let Ok(PolicySpec::Subset(spec)) = typed(
+        "subset",
+        "Subset",
+        &format!(
+            "allow_redundant_keys: true, metadata_fallback_policy: FALLBACK_LIST, fallback_policy: DEFAULT_SUBSET, default_subset: {{a: 1}}, {child}"
+        ),
+    ) else {
+        panic!("no subset policy");
+    };
+    assert!(spec.allow_redundant_keys && spec.fallback_list && !spec.panic_mode_any);
+    assert_eq!((spec.fallback, spec.default_subset.len()), (SubsetFallback::Default, 1));
+    assert_eq!(spec.child, PolicySpec::Random { locality: LocalityBalancing::None });
+    assert!(typed("subset", "Subset", "subset_selectors: [{keys: [a]}]").is_err());
+
+    let legacy = |fields: &str| {
+        cluster(&format!("lb_policy: MAGLEV, lb_subset_config: {{{fields}}}"))
+            .map(|cluster| cluster.policy)
+            .map_err(|error| error.message)
+    };
+    let Ok(PolicySpec::Subset(spec)) = legacy(
+        "subset_selectors: [{keys: [b, a, b]}, {keys: [a, b, c], fallback_policy: KEYS_SUBSET, fallback_keys_subset: [c, a], single_host_per_subset: true}]",
+    ) else {
+        panic!("no subset policy");
+    };
+    assert!(matches!(spec.child, PolicySpec::Maglev { .. }));
+    assert_eq!(
+        spec.selectors[0],
+        SubsetSelector { keys: vec!["a".into(), "b".into()], ..SubsetSelector::default() }
+    );
+    assert_eq!(spec.selectors[1].fallback, Some(SelectorFallback::Keys(vec!["a".into(), "c".into()])));
+    assert!(spec.selectors[1].single_host);
+    // Without selectors it does nothing.
+    assert!(matches!(legacy("fallback_policy: ANY_ENDPOINT"), Ok(PolicySpec::Maglev { .. })));
+    for (selector, why) in [
+        ("keys: [a], fallback_policy: KEYS_SUBSET", "cannot be empty"),
+        ("keys: [a], fallback_keys_subset: [a]", "can be set only"),
+        ("keys: [a, b], fallback_policy: KEYS_SUBSET, fallback_keys_subset: [c]", "must be a subset"),
+        ("keys: [a, b], fallback_policy: KEYS_SUBSET, fallback_keys_subset: [b, a]", "cannot be equal"),
+    ] {
+        let error = legacy(&format!("subset_selectors: [{{{selector}}}]")).unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
+    assert!(legacy("subset_selectors: [{keys: [a]}], locality_weight_aware: true").is_err());
+    assert!(
+        cluster("lb_policy: CLUSTER_PROVIDED, lb_subset_config: {subset_selectors: [{keys: [a]}]}").is_err()
+    );
 }

@@ -4,6 +4,7 @@
 //! beforehand has a kind in `prepared`, too.
 
 mod consistent;
+mod criteria;
 mod edf;
 mod least_request;
 mod locality_weighted;
@@ -14,6 +15,8 @@ mod random;
 mod round_robin;
 mod routing;
 mod slow_start;
+mod subset;
+mod subsets;
 mod weighted;
 mod zone;
 
@@ -27,7 +30,9 @@ pub(crate) mod testing;
 mod vectors;
 
 pub use crate::hash::Sizes;
+pub use criteria::Criteria;
 pub use prepared::Prepared;
+pub(crate) use subsets::SubsetCounts;
 pub use zone::{Local, ZoneRuntime};
 
 use crate::clock::Time;
@@ -56,6 +61,8 @@ pub struct View<'a> {
 pub struct Selection<'a> {
     /// The request's hash, if any.
     pub hash: Option<u64>,
+    /// What it asks of metadata, if anything.
+    pub criteria: Option<&'a Criteria>,
     /// Words for this selection.
     pub random: &'a mut Source,
     /// Now.
@@ -152,6 +159,7 @@ policies! {
     Random => random::Random,
     RingHash => consistent::Consistent<crate::hash::ring::Ring>,
     Maglev => consistent::Consistent<crate::hash::maglev::Table>,
+    Subset => subset::Subset,
     ClusterProvided => Nothing,
 }
 

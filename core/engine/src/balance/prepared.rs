@@ -1,6 +1,7 @@
 //! What one update computes for all workers.
 
 use super::priority::{Division, Loads, is_below};
+use super::subsets::{SubsetCounts, Subsets};
 use super::zone::Zone;
 use super::{Local, Sizes};
 use crate::hash::Structure;
@@ -30,6 +31,7 @@ enum Arranged {
     No,
     Rings(Arrangement<Ring>),
     Tables(Arrangement<Table>),
+    Subsets(Box<Subsets>),
 }
 
 /// Every priority's structure.
@@ -55,7 +57,7 @@ impl Kept for Ring {
     fn of(prepared: &Prepared) -> Option<&Arrangement<Self>> {
         match &prepared.arranged {
             Arranged::Rings(rings) => Some(rings),
-            Arranged::No | Arranged::Tables(_) => None,
+            Arranged::No | Arranged::Tables(_) | Arranged::Subsets(_) => None,
         }
     }
 }
@@ -65,7 +67,7 @@ impl Kept for Table {
     fn of(prepared: &Prepared) -> Option<&Arrangement<Self>> {
         match &prepared.arranged {
             Arranged::Tables(tables) => Some(tables),
-            Arranged::No | Arranged::Rings(_) => None,
+            Arranged::No | Arranged::Rings(_) | Arranged::Subsets(_) => None,
         }
     }
 }
@@ -111,6 +113,11 @@ impl Prepared {
                 let previous = previous.and_then(Table::of);
                 Arranged::Tables(Arrangement::build(TableSize(*table_size), members, previous))
             }
+            PolicySpec::Subset(spec) => {
+                let previous = previous.and_then(Self::subsets);
+                let subsets = Subsets::build(spec, panic_threshold, sets, hosts, local, previous);
+                Arranged::Subsets(Box::new(subsets))
+            }
             PolicySpec::RoundRobin { .. }
             | PolicySpec::LeastRequest { .. }
             | PolicySpec::Random { .. }
@@ -128,16 +135,34 @@ impl Prepared {
 
     /// Which computation of zone-aware routing this holds; 0 = none. Every balancer counts each once.
     pub(crate) fn zone_serial(&self) -> u64 {
-        self.zone.as_ref().map_or(0, |zone| zone.table().serial)
+        let own = self.zone.as_ref().map_or(0, |zone| zone.table().serial);
+        let inner = self.subsets().into_iter().flat_map(|subsets| &subsets.children);
+        inner.map(|child| child.prepared.zone_serial()).fold(own, u64::wrapping_add)
     }
 
     /// Counts one computation of zone-aware routing.
     pub(crate) fn count_zone(&self, counters: &ClusterCounters) {
+        for child in self.subsets().into_iter().flat_map(|subsets| &subsets.children) {
+            child.prepared.count_zone(counters);
+        }
         let Some(zone) = &self.zone else { return };
         counters.count(Counter::LbRecalculateZoneStructures);
         if let Some(counter) = zone.table().counted {
             counters.count(counter);
         }
+    }
+
+    /// Every subset, under that policy.
+    pub(super) fn subsets(&self) -> Option<&Subsets> {
+        match &self.arranged {
+            Arranged::Subsets(subsets) => Some(subsets),
+            Arranged::No | Arranged::Rings(_) | Arranged::Tables(_) => None,
+        }
+    }
+
+    /// How often subsets came and went, how many there are, and how many hosts those of one host leave out.
+    pub(crate) fn subset_counts(&self) -> Option<SubsetCounts> {
+        self.subsets().map(Subsets::counts)
     }
 
     /// Zone-aware routing of priority 0.
@@ -177,6 +202,9 @@ impl Prepared {
             Arranged::No => None,
             Arranged::Rings(rings) => rings.sizes(),
             Arranged::Tables(tables) => tables.sizes(),
+            Arranged::Subsets(subsets) => {
+                subsets.children.iter().rev().find_map(|child| child.prepared.sizes())
+            }
         }
     }
 

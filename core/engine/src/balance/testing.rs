@@ -1,6 +1,6 @@
 //! A cluster for tests, and the files of expectations.
 
-use super::{Local, Prepared, Scheduler, Selection, View, ZoneRuntime};
+use super::{Criteria, Local, Prepared, Scheduler, Selection, View, ZoneRuntime};
 use crate::clock::Time;
 use crate::hosts::{HostArena, HostInfo};
 use crate::random::{Draws, Source};
@@ -21,6 +21,8 @@ pub(crate) struct TestHost {
     pub(crate) address: String,
     pub(crate) hostname: String,
     pub(crate) hash_key: Option<String>,
+    /// `envoy.lb`, beside the hash key.
+    pub(crate) metadata: BTreeMap<String, Meta>,
 }
 
 impl Default for TestHost {
@@ -33,6 +35,7 @@ impl Default for TestHost {
             address: "127.0.0.1:80".into(),
             hostname: String::new(),
             hash_key: None,
+            metadata: BTreeMap::new(),
         }
     }
 }
@@ -51,9 +54,10 @@ impl TestHost {
     }
 
     fn info(&self) -> HostInfo {
+        let mut lb = self.metadata.clone();
+        lb.extend(self.hash_key.iter().map(|key| ("hash_key".to_owned(), Meta::String(key.clone()))));
         let mut metadata = Metadata::default();
-        if let Some(key) = &self.hash_key {
-            let lb = BTreeMap::from([("hash_key".to_owned(), Meta::String(key.clone()))]);
+        if !lb.is_empty() {
             metadata.0.insert("envoy.lb".into(), lb);
         }
         HostInfo {
@@ -133,6 +137,7 @@ pub(crate) struct Picked {
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) hash: Option<u64>,
+    pub(crate) criteria: Option<&'a Criteria>,
     pub(crate) words: &'a [u64],
     pub(crate) candidates: u32,
     /// By position in the hosts of the last update.
@@ -141,7 +146,7 @@ pub(crate) struct Ask<'a> {
 
 impl Default for Ask<'_> {
     fn default() -> Self {
-        Self { hash: None, words: &[], candidates: 1, reject: None }
+        Self { hash: None, criteria: None, words: &[], candidates: 1, reject: None }
     }
 }
 
@@ -251,6 +256,7 @@ impl TestCluster {
             let by_slot = ask.reject.map(|reject| move |slot: u32| reject(position(slot)));
             let mut selection = Selection {
                 hash: ask.hash,
+                criteria: ask.criteria,
                 random: &mut random,
                 now: self.now,
                 candidates: ask.candidates,

@@ -170,7 +170,10 @@ fn params(policy: &PolicySpec) -> Option<ZoneAware> {
         PolicySpec::RoundRobin { locality, .. }
         | PolicySpec::LeastRequest { locality, .. }
         | PolicySpec::Random { locality } => locality,
-        PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. } | PolicySpec::ClusterProvided => return None,
+        PolicySpec::RingHash { .. }
+        | PolicySpec::Maglev { .. }
+        | PolicySpec::Subset(_)
+        | PolicySpec::ClusterProvided => return None,
     };
     Some(match locality {
         LocalityBalancing::ZoneAware(zone) => zone.clone(),

@@ -2,6 +2,7 @@
 
 use super::state::{Course, End, State};
 use super::{Walk, clear};
+use crate::balance::Criteria;
 use crate::clock::Time;
 use crate::engine::Core;
 use crate::hash::policy::{GeneratedCookie, HashInput, HashPolicies};
@@ -14,6 +15,7 @@ use crate::request::slab::{Slot, Taken};
 use crate::retry::{RetryPolicy, RetrySettings};
 use crate::route::RequestView;
 use crate::spec::RetryOn;
+use std::sync::Arc;
 use twox_hash::XxHash64;
 
 /// Target number of a name that no document has.
@@ -66,6 +68,8 @@ impl<'a> Walk<'a> {
         stateless: Option<Stateless>,
         out: &mut Decision,
     ) -> Result<(), Misuse> {
+        // Read before anything is taken: a text that is no JSON object refuses the head.
+        let own_criteria = self.own_criteria(head)?;
         let policy = match head.target {
             0 => policies.tables.find(view, self.random).map(|route| policies.by_route[route]),
             UNKNOWN_TARGET => None,
@@ -93,8 +97,8 @@ impl<'a> Walk<'a> {
         };
         st.policy = at;
         let policy = &policies.list[at as usize];
-        let cluster = match self.lead(policies, policy, view) {
-            Ok(cluster) => cluster,
+        let (cluster, criteria) = match self.lead(policies, policy, view) {
+            Ok(lead) => lead,
             Err(Answer::Direct(status)) => {
                 self.refuse(id.pack(), slot, st, refusal::DIRECT_RESPONSE, status, 0, out);
                 return Ok(());
@@ -109,6 +113,9 @@ impl<'a> Walk<'a> {
         self.limits(st, head);
         if let Some(own) = policies.cluster(cluster).filter(|own| own.hashes) {
             self.hash(st, policies, policy, own, head, view);
+        }
+        if policies.cluster(cluster).is_some_and(|own| own.subsets) {
+            Self::criteria(st, criteria.or(policy.criteria.as_ref()), own_criteria);
         }
         if policy.rewrites
             && let Some(route) = policy.route
@@ -138,6 +145,15 @@ impl<'a> Walk<'a> {
         }
         self.first(policies, slot, id.pack(), st, out);
         Ok(())
+    }
+
+    /// The `envoy.lb` criteria that a head brings.
+    fn own_criteria(&self, head: &Head<'_>) -> Result<Option<Criteria>, Misuse> {
+        if head.metadata.is_empty() {
+            return Ok(None);
+        }
+        let fields = (self.core.settings.read_json)(head.metadata).map_err(|_| Misuse::Invalid)?;
+        Ok((!fields.is_empty()).then(|| Criteria::new(fields)))
     }
 
     /// Section 4 of `spec/retry-and-timeouts.md`, when the request has a say.
@@ -237,38 +253,51 @@ impl<'a> Walk<'a> {
     }
 
     /// Which cluster the route leads to.
-    fn lead(
+    fn lead<'p>(
         &mut self,
         policies: &Policies,
-        policy: &RequestPolicy,
+        policy: &'p RequestPolicy,
         view: &RequestView<'_>,
-    ) -> Result<u32, Answer> {
+    ) -> Result<(u32, Option<&'p Arc<Criteria>>), Answer> {
         let exists = |index: &u32| policies.cluster(*index).is_some();
         match &policy.leads {
-            Leads::Cluster(index) if exists(index) => Ok(*index),
+            Leads::Cluster(index) if exists(index) => Ok((*index, None)),
             Leads::Cluster(_) => Err(Answer::NoCluster(503, String::new())),
             Leads::Header { name, missing } => {
                 let value = view.headers.first(name).unwrap_or(b"");
                 let name = std::str::from_utf8(value).unwrap_or("");
                 let index = policies.names.get(name).copied().filter(exists);
-                index.ok_or_else(|| Answer::NoCluster(*missing, name.to_owned()))
+                let index = index.ok_or_else(|| Answer::NoCluster(*missing, name.to_owned()))?;
+                Ok((index, None))
             }
             Leads::Weighted { clusters, total } => {
                 let mut at = self.random.next_u64() % (*total).max(1);
-                for (index, weight) in clusters {
-                    if at < *weight {
-                        return if exists(index) {
-                            Ok(*index)
+                for lead in clusters {
+                    if at < lead.weight {
+                        return if exists(&lead.cluster) {
+                            Ok((lead.cluster, lead.criteria.as_ref()))
                         } else {
                             Err(Answer::NoCluster(503, String::new()))
                         };
                     }
-                    at -= weight;
+                    at -= lead.weight;
                 }
                 Err(Answer::NoCluster(503, String::new()))
             }
             Leads::Direct { status, .. } => Err(Answer::Direct(*status)),
         }
+    }
+
+    /// What the route, or its chosen cluster, and the request itself ask of metadata; the request wins.
+    #[cold]
+    fn criteria(st: &mut State, route: Option<&Arc<Criteria>>, own: Option<Criteria>) {
+        let criteria = match (route, own) {
+            (Some(route), Some(own)) => Arc::new(own.over(route.fields())),
+            (Some(route), None) => Arc::clone(route),
+            (None, Some(own)) => Arc::new(own),
+            (None, None) => return,
+        };
+        st.rare().criteria = Some(criteria);
     }
 
     fn limits(&mut self, st: &mut State, head: &Head<'_>) {

@@ -2,7 +2,7 @@
 
 use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk, clear};
-use crate::balance::Selection;
+use crate::balance::{Criteria, Selection};
 use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
 use crate::clock::Time;
 use crate::cluster::ClusterView;
@@ -31,6 +31,7 @@ struct Picked {
 struct Want<'w> {
     hash: Option<u64>,
     own_hashes: &'w [(u32, Option<u64>)],
+    criteria: Option<&'w Criteria>,
     number: u32,
     candidates: u32,
     reject: Option<&'w dyn Fn(u32) -> bool>,
@@ -89,7 +90,7 @@ impl<'a> Walk<'a> {
         // A first choice among hosts of its own is by far the most frequent one.
         match &self.snapshot.clusters[st.cluster as usize].view {
             Some(view) if view.composite.is_none() && !st.is_retry && !st.has_rare => {
-                match self.among(st.cluster, view, st.hash, 1, None) {
+                match self.among(st.cluster, view, st.hash, None, 1, None) {
                     Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
                     Err(why) => self.no_host(request, slot, st, why, out),
                 }
@@ -382,6 +383,7 @@ impl<'a> Walk<'a> {
         let predicates = st.is_retry && retry.previous_hosts;
         let want = Want {
             hash: st.hash,
+            criteria: rare.and_then(|rare| rare.criteria.as_deref()),
             own_hashes,
             number: st.number,
             candidates: if st.is_retry { retry.candidates } else { 1 },
@@ -400,7 +402,7 @@ impl<'a> Walk<'a> {
             None => {
                 let own = want.own_hashes.iter().find(|(of, _)| *of == cluster);
                 let hash = own.map_or(want.hash, |(_, hash)| *hash);
-                self.among(cluster, view, hash, want.candidates, want.reject)
+                self.among(cluster, view, hash, want.criteria, want.candidates, want.reject)
             }
         }
     }
@@ -412,6 +414,7 @@ impl<'a> Walk<'a> {
         cluster: u32,
         view: &ClusterView,
         hash: Option<u64>,
+        criteria: Option<&Criteria>,
         candidates: u32,
         reject: Option<&dyn Fn(u32) -> bool>,
     ) -> Result<Picked, u8> {
@@ -422,6 +425,7 @@ impl<'a> Walk<'a> {
         let cluster_active = if view.bounded { active(0).saturating_add(active(1)) } else { 0 };
         let mut selection = Selection {
             hash,
+            criteria,
             random: self.random,
             now: self.now,
             candidates,

@@ -10,6 +10,7 @@ mod outlier;
 mod policy;
 mod retry;
 mod route;
+mod subset;
 mod value;
 
 pub use cluster::{
@@ -27,6 +28,7 @@ pub use route::{
     ClusterSource, ForwardSpec, HeaderMatch, MatchSpec, PathMatch, QueryMatch, RouteAction, RouteSpec,
     RouteTableSpec, StringMatch, VirtualHostSpec, WeightedCluster,
 };
+pub use subset::{SelectorFallback, SubsetFallback, SubsetSelector, SubsetSpec};
 pub use value::{Metadata, Value};
 
 /// Everything one engine serves.

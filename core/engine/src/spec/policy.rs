@@ -1,5 +1,7 @@
 //! Load-balancing policies and request hash policies (`spec/load-balancing.md` sections 13 to 20).
 
+use super::SubsetSpec;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a cluster chooses a host.
@@ -52,6 +54,8 @@ pub enum PolicySpec {
         /// `locality_weighted_lb_config` is present.
         locality_weighted: bool,
     },
+    /// Section 22.
+    Subset(Arc<SubsetSpec>),
     /// The cluster type brings its own (composite).
     ClusterProvided,
 }
@@ -63,12 +67,21 @@ impl Default for PolicySpec {
 }
 
 impl PolicySpec {
+    /// The policy that chooses hosts: this one, or that of its subsets.
+    pub fn chooser(&self) -> &Self {
+        match self {
+            Self::Subset(subset) => subset.child.chooser(),
+            other => other,
+        }
+    }
+
     /// How new hosts start; `None` = with their whole weight.
-    pub const fn slow_start(&self) -> Option<&SlowStart> {
+    pub fn slow_start(&self) -> Option<&SlowStart> {
         match self {
             Self::RoundRobin { slow_start, .. } | Self::LeastRequest { slow_start, .. } => {
                 slow_start.as_ref()
             }
+            Self::Subset(subset) => subset.child.slow_start(),
             Self::Random { .. } | Self::RingHash { .. } | Self::Maglev { .. } | Self::ClusterProvided => None,
         }
     }

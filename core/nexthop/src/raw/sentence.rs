@@ -30,6 +30,11 @@ pub fn sentence_of_head(head: &Head<'_>, misuse: Misuse) -> String {
                 head.override_host
             )
         }
+        Misuse::Invalid
+            if !head.metadata.is_empty() && nexthop_config::parse_metadata_json(head.metadata).is_err() =>
+        {
+            format!("metadata is {:?}; give a JSON object of names and values", head.metadata)
+        }
         Misuse::Invalid if !(-1..=1).contains(&head.priority) => {
             format!("priority is {}; -1 stands for the route's, 0 for DEFAULT, 1 for HIGH", head.priority)
         }

@@ -6,4 +6,5 @@ mod priorities;
 mod retries;
 mod schedules;
 mod starting;
+mod subsets;
 mod zones;
