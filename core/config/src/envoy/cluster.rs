@@ -3,7 +3,7 @@
 use super::address::Names;
 use super::breakers::breakers;
 use super::composite::{Custom, cluster_type};
-use super::endpoints::{Rules, assignment, check_sums};
+use super::endpoints::{Rules, assignment, check_sums, health_status};
 use super::health_check::health_checks;
 use super::outlier::outlier;
 use super::policy::{load_balancing_policy, panic_percent, percent};
@@ -103,11 +103,13 @@ const COMMON: Fields = Fields::of(
         "update_merge_window",
         "consistent_hashing_lb_config",
         "ignore_new_hosts_until_first_hc",
+        "override_host_status",
     ],
 )
 .not_used(&["close_connections_on_host_set_change"])
-.not_available(&["override_host_status"])
 .one_of(&[&["zone_aware_lb_config", "locality_weighted_lb_config"]]);
+
+const STATUSES: Fields = Fields::of("HealthStatusSet", &["statuses"]);
 
 const TYPES: &[(&str, i32)] =
     &[("STATIC", 0), ("STRICT_DNS", 1), ("LOGICAL_DNS", 2), ("EDS", 3), ("ORIGINAL_DST", 4)];
@@ -213,6 +215,10 @@ fn policy(msg: &Msg<'_>, spec: &mut ClusterSpec) -> Result<PolicySpec> {
             common.or("update_merge_window", spec.update_merge_window, |d| d.millis())?;
         spec.ignore_new_hosts_until_first_hc =
             common.or("ignore_new_hosts_until_first_hc", false, |flag| flag.bool())?;
+        if let Some(set) = common.get("override_host_status") {
+            spec.override_host_status =
+                set.message(&STATUSES)?.each("statuses", |item| health_status(&item))?;
+        }
     }
     let typed = msg.get("load_balancing_policy");
     // Read in any case: its ranges hold even when a typed policy replaces it.

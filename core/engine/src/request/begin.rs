@@ -117,6 +117,10 @@ impl<'a> Walk<'a> {
         if policies.cluster(cluster).is_some_and(|own| own.subsets) {
             Self::criteria(st, criteria.or(policy.criteria.as_ref()), own_criteria);
         }
+        if !head.override_host.is_empty() {
+            let strict = head.override_host.strip_prefix('!');
+            st.rare().wanted = Some((strict.unwrap_or(head.override_host).to_owned(), strict.is_some()));
+        }
         if policy.rewrites
             && let Some(route) = policy.route
         {
@@ -409,8 +413,7 @@ fn check(head: &Head<'_>) -> Result<(), Misuse> {
     if head.text_len() > Head::TEXT_LIMIT {
         return Err(Misuse::Limit);
     }
-    // Selecting a host by address is no mechanism of this version; taking it silently would look as if it were.
-    if !(-1..=1).contains(&head.priority) || head.body > 3 || !head.override_host.is_empty() {
+    if !(-1..=1).contains(&head.priority) || head.body > 3 || head.override_host == "!" {
         return Err(Misuse::Invalid);
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The next attempt, or a wait, or a refusal.
 
 use super::state::{Attempt, Phase, State};
+use super::wanted::wanted;
 use super::{Waiters, Walk, clear};
 use crate::balance::{Criteria, Selection};
 use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
@@ -32,6 +33,8 @@ struct Want<'w> {
     hash: Option<u64>,
     own_hashes: &'w [(u32, Option<u64>)],
     criteria: Option<&'w Criteria>,
+    /// A host by address, and whether no other will do.
+    wanted: Option<&'w (String, bool)>,
     number: u32,
     candidates: u32,
     reject: Option<&'w dyn Fn(u32) -> bool>,
@@ -385,6 +388,7 @@ impl<'a> Walk<'a> {
             hash: st.hash,
             criteria: rare.and_then(|rare| rare.criteria.as_deref()),
             own_hashes,
+            wanted: rare.and_then(|rare| rare.wanted.as_ref()).filter(|_| !st.is_retry && st.number <= 1),
             number: st.number,
             candidates: if st.is_retry { retry.candidates } else { 1 },
             reject: if predicates { Some(&reject) } else { None },
@@ -397,6 +401,14 @@ impl<'a> Walk<'a> {
         let Some(view) = &self.snapshot.clusters[cluster as usize].view else {
             return Err(resource::SUB_CLUSTER_MISSING);
         };
+        if let Some((address, strict)) = want.wanted {
+            match wanted(&self.core.hosts, view, address) {
+                Some((slot, priority)) => return Ok(Picked { slot, cluster, priority, bits: 0 }),
+                // A composite has no hosts: the word is its sub-cluster's.
+                None if *strict && view.composite.is_none() => return Err(resource::NONE),
+                None => {}
+            }
+        }
         match &view.composite {
             Some(subs) => self.composite(subs, want),
             None => {

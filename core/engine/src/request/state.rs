@@ -240,6 +240,8 @@ pub(crate) struct Rare {
     pub(crate) extra: Option<Box<Extra>>,
     /// Name of a cluster that does not exist.
     pub(crate) missing: String,
+    /// The host that the first attempt asks for, and whether no other will do.
+    pub(crate) wanted: Option<(String, bool)>,
     /// What the host's metadata must say.
     pub(crate) criteria: Option<Arc<Criteria>>,
 }

@@ -24,11 +24,8 @@ pub fn sentence(misuse: Misuse) -> &'static str {
 #[cold]
 pub fn sentence_of_head(head: &Head<'_>, misuse: Misuse) -> String {
     match misuse {
-        Misuse::Invalid if !head.override_host.is_empty() => {
-            format!(
-                "override_host is {:?}; it is not available in this version, leave it out",
-                head.override_host
-            )
+        Misuse::Invalid if head.override_host == "!" => {
+            "override_host is \"!\"; give an address, with `!` before it when no other host will do".into()
         }
         Misuse::Invalid
             if !head.metadata.is_empty() && nexthop_config::parse_metadata_json(head.metadata).is_err() =>
