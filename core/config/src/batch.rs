@@ -10,7 +10,8 @@ use crate::read::{At, Reference, Seen, Sink, nearest};
 use crate::report::{LoadReport, ReportEntry, What};
 use crate::{ConfigError, Loaded};
 use nexthop_engine::spec::{
-    ClusterKind, ClusterSpec, ConnectionStyle, Endpoints, Locality, RouteTableSpec, Specs, Value, composite_cycle,
+    ClusterKind, ClusterSpec, ConnectionStyle, Endpoints, Locality, RouteTableSpec, Specs, Value,
+    composite_cycle,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
