@@ -135,10 +135,10 @@ def test_bad_statuses(mesh, status):
 
 def test_what_a_head_is_refused_for(mesh):
     for use in (
-        lambda: mesh.request("web", override_host="10.0.0.1:80").choose_host(),
-        lambda: mesh.choose_host("web", override_host="10.0.0.1:80"),
+        lambda: mesh.request("web", override_host="!").choose_host(),
+        lambda: mesh.choose_host("web", override_host="!"),
     ):
-        with pytest.raises(nexthop.UsageError, match="override_host.*not available"):
+        with pytest.raises(nexthop.UsageError, match="override_host"):
             use()
     with pytest.raises(nexthop.UsageError, match="70004 bytes together"):
         mesh.request("web", path="/" + "x" * 70_000, method="GET").choose_host()

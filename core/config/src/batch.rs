@@ -10,7 +10,8 @@ use crate::read::{At, Reference, Seen, Sink, nearest};
 use crate::report::{LoadReport, ReportEntry, What};
 use crate::{ConfigError, Loaded};
 use nexthop_engine::spec::{
-    ClusterKind, ClusterSpec, ConnectionStyle, Endpoints, RouteTableSpec, Specs, Value, composite_cycle,
+    ClusterKind, ClusterSpec, ConnectionStyle, Endpoints, Locality, RouteTableSpec, Specs, Value,
+    composite_cycle,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,6 +82,16 @@ impl Batch {
         self.runtime.extend(values);
     }
 
+    /// Where this node is; the last document wins.
+    pub(crate) fn set_locality(&mut self, locality: Locality) {
+        self.specs.locality = Some(locality);
+    }
+
+    /// The cluster that this node belongs to; the last document wins.
+    pub(crate) fn set_local_cluster(&mut self, name: String) {
+        self.specs.local_cluster = Some(name);
+    }
+
     /// Adds the `nexthop` block of a document.
     pub(crate) fn add_block(&mut self, at: &At<'_>) -> Result<()> {
         let block = document_block(at)?;
@@ -110,6 +121,19 @@ impl Batch {
         }
         for cluster in &mut self.specs.clusters {
             cluster.connections = cluster.connections.or(self.connections);
+        }
+        if self.specs.local_cluster.is_none() {
+            sink.report.extend(std::mem::take(&mut sink.zones).into_iter().map(|seen| {
+                ReportEntry {
+                    file: seen.file,
+                    line: seen.place.line,
+                    path: seen.path,
+                    what: What::NotUsed,
+                    text: "not used: routing by zone needs `cluster_manager.local_cluster_name`; only \
+                       `fail_traffic_on_panic` acts without"
+                        .into(),
+                }
+            }));
         }
         self.specs.runtime = self.runtime.into_iter().collect();
         let waiting: BTreeSet<usize> = self.waiting.values().flatten().copied().collect();

@@ -2,6 +2,7 @@
 
 use crate::balance::{Prepared, View};
 use crate::breaker::{Ledger, Queues};
+use crate::clock::Time;
 use crate::hosts::{HostArena, HostEntry};
 use crate::outlier::Detector;
 use crate::sets::HostSet;
@@ -76,6 +77,10 @@ impl ClusterShared {
 pub(crate) struct ClusterView {
     /// Moves with every rebuild.
     pub(crate) version: u64,
+    /// When it was made.
+    pub(crate) made: Time,
+    /// When the cluster began to be balanced by its policy.
+    pub(crate) since: Time,
     pub(crate) spec: Arc<ClusterSpec>,
     /// Indices of a composite's sub-clusters, `None` for a cluster with hosts.
     pub(crate) composite: Option<Vec<u32>>,
@@ -100,7 +105,7 @@ impl ClusterView {
     }
 
     pub(crate) fn bounds(spec: &ClusterSpec) -> bool {
-        match &spec.policy {
+        match spec.policy.chooser() {
             PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => {
                 hashing.balance_factor > 0
             }
@@ -110,7 +115,13 @@ impl ClusterView {
 
     #[inline]
     pub(crate) fn view<'a>(&'a self, hosts: &'a HostArena) -> View<'a> {
-        View { policy: &self.spec.policy, sets: &self.sets, prepared: &self.prepared, hosts }
+        View {
+            policy: &self.spec.policy,
+            sets: &self.sets,
+            prepared: &self.prepared,
+            hosts,
+            since: self.since,
+        }
     }
 
     /// How connections are accounted for a request (or a stateless pick).

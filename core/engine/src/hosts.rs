@@ -6,6 +6,7 @@
 
 use crate::arena::{Arena, Chunk};
 use crate::breaker::pool;
+use crate::clock::Time;
 use crate::spec::{HealthStatus, Locality, Metadata};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
@@ -161,6 +162,8 @@ pub(crate) struct HostPassive {
     pub(crate) external_bad: AtomicU32,
     pub(crate) local_good: AtomicU32,
     pub(crate) local_bad: AtomicU32,
+    /// 1 + when slow start began to count; 0 = it did not. The only one that is set, not counted up.
+    healthy_since: AtomicU64,
 }
 
 /// What faces show of a host.
@@ -290,6 +293,24 @@ impl HostArena {
         self.host(slot).passive()
     }
 
+    /// When slow start began to count for a host (section 16 of `spec/load-balancing.md`).
+    pub(crate) fn healthy_since(&self, slot: u32) -> Option<Time> {
+        self.passive(slot).healthy_since.load(Relaxed).checked_sub(1).map(Time)
+    }
+
+    /// A check passed that found the host failed: slow start counts from now on.
+    pub(crate) fn check_passed(&self, slot: u32, now: Time) {
+        self.passive(slot).healthy_since.store(now.0.saturating_add(1), Relaxed);
+    }
+
+    /// A host without checks is seen healthy: slow start counts from the first time on.
+    pub(crate) fn seen_healthy(&self, slot: u32, now: Time) {
+        let cell = &self.passive(slot).healthy_since;
+        if cell.load(Relaxed) == 0 {
+            cell.store(now.0.saturating_add(1), Relaxed);
+        }
+    }
+
     /// Weight of a host, 1..=2^32-1.
     #[inline]
     pub fn weight(&self, slot: u32) -> u32 {
@@ -341,6 +362,7 @@ impl HostArena {
         passive.external_bad.store(0, Relaxed);
         passive.local_good.store(0, Relaxed);
         passive.local_bad.store(0, Relaxed);
+        passive.healthy_since.store(0, Relaxed);
         facts.rq_success.store(0, Relaxed);
         facts.rq_error.store(0, Relaxed);
         facts.rq_timeout.store(0, Relaxed);

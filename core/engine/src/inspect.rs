@@ -334,6 +334,12 @@ impl Core {
             put("membership_total", Stat::Gauge(count(|set| set.hosts.len())));
             put("membership_healthy", Stat::Gauge(count(|set| set.healthy.len())));
             put("membership_degraded", Stat::Gauge(count(|set| set.degraded.len())));
+            if let Some(subsets) = view.prepared.subset_counts() {
+                // Every balancer has its own: the engine's, and one for each worker.
+                let balancers = entry.shared.counters.lock().workers.len() as u64 + 1;
+                put("lb_subsets_active", Stat::Gauge(subsets.active * balancers));
+                put("lb_subsets_single_host_per_subset_duplicate", Stat::Gauge(subsets.duplicates));
+            }
             put("membership_excluded", Stat::Gauge(count(|set| set.excluded as usize)));
             let (counts, found) = (self.board.counts(number), self.board.found(number));
             let several = counts.len() > 1;

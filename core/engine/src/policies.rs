@@ -1,5 +1,6 @@
 //! How requests are treated: compiled from routes and clusters, one entry per route and per cluster name.
 
+use crate::balance::Criteria;
 use crate::clock::nanos;
 use crate::hash::policy::HashPolicies;
 use crate::headers::HeaderView;
@@ -9,8 +10,8 @@ use crate::request::Course;
 use crate::retry::{REQUEST_HEADERS, RetryPolicy, RouteLimits};
 use crate::route::RouteTables;
 use crate::spec::{
-    ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, PolicySpec, RetrySpec, RouteAction, SpecError,
-    Specs,
+    ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, Metadata, PolicySpec, RetrySpec, RouteAction,
+    SpecError, Specs, Value, WeightedCluster,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,14 +79,24 @@ pub(crate) struct RequestPolicy {
     pub(crate) attempt_count_to_client: bool,
     /// Path or authority are rewritten.
     pub(crate) rewrites: bool,
+    /// What the route asks of a host's metadata.
+    pub(crate) criteria: Option<Arc<Criteria>>,
 }
 
 /// Where a request goes.
 pub(crate) enum Leads {
     Cluster(u32),
     Header { name: Box<str>, missing: u16 },
-    Weighted { clusters: Vec<(u32, u64)>, total: u64 },
+    Weighted { clusters: Vec<WeightedLead>, total: u64 },
     Direct { status: u16, headers: Vec<(String, String)>, body: String },
+}
+
+/// One of several clusters.
+pub(crate) struct WeightedLead {
+    pub(crate) cluster: u32,
+    pub(crate) weight: u64,
+    /// In place of the route's: both together.
+    pub(crate) criteria: Option<Arc<Criteria>>,
 }
 
 /// What a cluster says about requests to it.
@@ -101,6 +112,8 @@ pub(crate) struct ClusterPolicy {
     pub(crate) hashes: bool,
     /// It, or a sub-cluster, limits the time of an attempt.
     pub(crate) streams: bool,
+    /// It, or a sub-cluster, chooses among subsets.
+    pub(crate) subsets: bool,
     /// Outlier detection, of it or a sub-cluster, looks at more than the status.
     pub(crate) judged: bool,
     /// Sub-clusters that have an `own_hash`.
@@ -285,13 +298,17 @@ impl Policies {
     }
 
     fn target(&self, policy: u32) -> Target {
+        let asks = self.list[policy as usize].criteria.is_some();
         let start = match self.list[policy as usize].leads {
-            Leads::Cluster(cluster) => self.cluster(cluster).map(|own| {
-                let course = Course::new(self, policy, cluster);
-                let timed = own.streams || self.list[policy as usize].duration != NEVER;
-                let plain = self.retry_of(policy, cluster).is_plain() && !timed;
-                Start { course, hashes: own.hashes, plain }
-            }),
+            // A request that asks for a subset begins with its whole head.
+            Leads::Cluster(cluster) => {
+                self.cluster(cluster).filter(|own| !(asks && own.subsets)).map(|own| {
+                    let course = Course::new(self, policy, cluster);
+                    let timed = own.streams || self.list[policy as usize].duration != NEVER;
+                    let plain = self.retry_of(policy, cluster).is_plain() && !timed;
+                    Start { course, hashes: own.hashes, plain }
+                })
+            }
             _ => None,
         };
         Target { policy, start }
@@ -328,12 +345,27 @@ fn leads(forward: &ForwardSpec, names: &mut Names) -> Leads {
             Leads::Header { name: name.as_str().into(), missing: forward.cluster_not_found_status }
         }
         ClusterSource::Weighted(list) => {
-            let clusters: Vec<(u32, u64)> =
-                list.iter().map(|entry| (names.cluster(&entry.name), u64::from(entry.weight))).collect();
-            let total = clusters.iter().map(|(_, weight)| weight).sum();
+            let route = lb_fields(forward.metadata_match.as_ref());
+            let lead = |entry: &WeightedCluster| WeightedLead {
+                cluster: names.cluster(&entry.name),
+                weight: u64::from(entry.weight),
+                criteria: criteria(entry.metadata_match.as_ref()).map(|own| Arc::new(own.over(&route))),
+            };
+            let clusters: Vec<WeightedLead> = list.iter().map(lead).collect();
+            let total = clusters.iter().map(|lead| lead.weight).sum();
             Leads::Weighted { clusters, total }
         }
     }
+}
+
+fn lb_fields(metadata: Option<&Metadata>) -> BTreeMap<String, Value> {
+    metadata.and_then(|metadata| metadata.0.get("envoy.lb")).cloned().unwrap_or_default()
+}
+
+/// What a `metadata_match` asks for; nothing is no criteria.
+fn criteria(metadata: Option<&Metadata>) -> Option<Criteria> {
+    let fields = lb_fields(metadata);
+    (!fields.is_empty()).then(|| Criteria::new(fields))
 }
 
 impl RequestPolicy {
@@ -385,6 +417,7 @@ impl RequestPolicy {
             rewrites: !forward.prefix_rewrite.is_empty()
                 || forward.regex_rewrite.is_some()
                 || !forward.host_rewrite.is_empty(),
+            criteria: criteria(forward.metadata_match.as_ref()).map(Arc::new),
         })
     }
 }
@@ -395,7 +428,7 @@ fn cluster_policies(
     detectors: &DetectorWants<'_>,
     wants: &mut WantSets,
 ) -> Result<Vec<Option<ClusterPolicy>>, SpecError> {
-    let own = |cluster: &ClusterSpec| match &cluster.policy {
+    let own = |cluster: &ClusterSpec| match cluster.policy.chooser() {
         PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => {
             HashPolicies::compile(&hashing.hash_policy).map(|own| (true, own))
         }
@@ -419,6 +452,7 @@ fn cluster_policies(
             own_hash,
             hashes,
             streams: !cluster.max_stream_duration.is_zero(),
+            subsets: matches!(cluster.policy, PolicySpec::Subset(_)),
             judged: detectors.judges(&cluster.name),
             own_hash_subs: Vec::new(),
         };
@@ -456,11 +490,13 @@ fn cluster_policies(
         };
         let hashes = !reaches(|p| p.hashes).is_empty();
         let streams = !reaches(|p| p.streams).is_empty();
+        let subsets = !reaches(|p| p.subsets).is_empty();
         let own_hash_subs = reaches(|p| !p.own_hash.is_empty());
         let index = names.cluster(&cluster.name) as usize;
         if let Some(policy) = &mut list[index] {
             policy.hashes = hashes;
             policy.streams = streams;
+            policy.subsets = subsets;
             policy.own_hash_subs = own_hash_subs;
         }
     }

@@ -1,5 +1,6 @@
 //! The immutable view that one decision is made on.
 
+use crate::balance::ZoneRuntime;
 use crate::cluster::{ClusterShared, ClusterView};
 use crate::outlier::Rules;
 use crate::policies::Policies;
@@ -35,6 +36,8 @@ pub(crate) struct Runtime {
     pub(crate) verify_cluster: u64,
     /// `upstream.healthy_panic_threshold`
     pub(crate) healthy_panic_threshold: Option<u32>,
+    /// `upstream.zone_routing.*`
+    pub(crate) zone: ZoneRuntime,
 }
 
 impl Default for Runtime {
@@ -45,6 +48,7 @@ impl Default for Runtime {
             verify_cluster: 100,
             base_retry_backoff_ms: None,
             healthy_panic_threshold: None,
+            zone: ZoneRuntime::default(),
         }
     }
 }
@@ -72,6 +76,11 @@ impl Runtime {
                 "upstream.base_retry_backoff_ms" => runtime.base_retry_backoff_ms = number,
                 "upstream.healthy_panic_threshold" => {
                     runtime.healthy_panic_threshold = number.map(|n| n.min(100) as u32);
+                }
+                "upstream.zone_routing.enabled" => runtime.zone.enabled = number,
+                "upstream.zone_routing.min_cluster_size" => runtime.zone.min_cluster_size = number,
+                "upstream.zone_routing.force_local_zone.min_size" => {
+                    runtime.zone.force_local_zone = number.and_then(|n| u32::try_from(n).ok());
                 }
                 _ => {}
             }

@@ -1,7 +1,7 @@
 //! How clusters change: documents, endpoints, health. All of it builds a new snapshot off the decision path and
 //! swaps it in whole (`spec/load-balancing.md` section 3).
 
-use crate::balance::Prepared;
+use crate::balance::{Local, Prepared};
 use crate::breaker::{Ask, close_idle, host_gone, serve_waiting};
 use crate::clock::{Time, nanos};
 use crate::cluster::{ClusterShared, ClusterView};
@@ -32,6 +32,10 @@ pub(crate) struct Master {
     pub(crate) epoch: u64,
     /// Gives versions to host sets and cluster views.
     versions: u64,
+    /// Where this node is.
+    locality: Option<Locality>,
+    /// Index of the cluster that this node belongs to.
+    local: Option<usize>,
 }
 
 /// One known cluster name.
@@ -142,12 +146,27 @@ impl Core {
                 }
             }
         }
+        let moved = master.locality != specs.locality;
+        master.locality.clone_from(&specs.locality);
+        let local = specs.local_cluster.as_ref().and_then(|name| master.names.clusters.get(name.as_str()));
+        let local = local.map(|index| *index as usize);
+        let relocated = moved || master.local != local;
+        master.local = local;
         let mut changed = Vec::new();
         for (index, spec) in given.into_iter().enumerate() {
             match spec {
-                Some(spec) if self.set_cluster(&mut master, index, spec) => changed.push(index),
+                Some(spec) if self.set_cluster(&mut master, index, spec, now) => changed.push(index),
                 Some(_) => {}
                 None => self.remove_cluster(&mut master, index),
+            }
+        }
+        if relocated {
+            let all: Vec<u32> = (0..=128).collect();
+            let changed = if moved { &all[..] } else { &[] };
+            for index in 0..master.clusters.len() {
+                if master.clusters[index].view.is_some() {
+                    self.rebuild(&mut master, index, changed, now);
+                }
             }
         }
         if let Some(old) = master.policies.replace(Arc::new(policies)) {
@@ -165,10 +184,12 @@ impl Core {
     }
 
     /// Replaces the runtime layer alone.
-    pub fn set_runtime(&self, values: &[(String, Value)]) -> u64 {
+    pub fn set_runtime(&self, values: &[(String, Value)], now: Time) -> u64 {
         let mut master = self.master.lock();
         let runtime = Runtime::read(values);
-        let threshold = runtime.healthy_panic_threshold != master.runtime.healthy_panic_threshold;
+        let before = master.runtime;
+        let balancing =
+            runtime.healthy_panic_threshold != before.healthy_panic_threshold || runtime.zone != before.zone;
         master.runtime = runtime;
         self.board.set_bounds(Bounds::read(values));
         let overrides = Overrides::read(values);
@@ -181,23 +202,23 @@ impl Core {
             }
             master.outlier_runtime = overrides;
         }
-        if threshold {
+        if balancing {
             for index in 0..master.clusters.len() {
-                self.rebuild(&mut master, index, &[]);
+                self.rebuild(&mut master, index, &[], now);
             }
         }
         self.publish(&mut master)
     }
 
     /// Changes one cluster's endpoints as an EDS update does. `None` = no such cluster.
-    pub fn set_endpoints(&self, cluster: &str, endpoints: &Endpoints) -> Option<u64> {
+    pub fn set_endpoints(&self, cluster: &str, endpoints: &Endpoints, now: Time) -> Option<u64> {
         let mut master = self.master.lock();
         let index = master.cluster(cluster)?;
         if matches!(master.clusters[index].spec.as_ref()?.kind, ClusterKind::Composite(_)) {
             return None;
         }
         if let Some(changed) = self.diff(&mut master, index, endpoints) {
-            self.rebuild(&mut master, index, &changed);
+            self.rebuild(&mut master, index, &changed, now);
         }
         Some(self.publish(&mut master))
     }
@@ -256,7 +277,7 @@ impl Core {
     }
 
     /// Whether anything of the cluster changed.
-    fn set_cluster(&self, master: &mut Master, index: usize, spec: &ClusterSpec) -> bool {
+    fn set_cluster(&self, master: &mut Master, index: usize, spec: &ClusterSpec, now: Time) -> bool {
         let before = master.clusters[index].spec.clone();
         if before.as_deref() == Some(spec) {
             return false;
@@ -291,7 +312,7 @@ impl Core {
             self.refresh_infos(master, index);
         }
         let all: Vec<u32> = (0..=128).collect();
-        self.rebuild(master, index, &all);
+        self.rebuild(master, index, &all, now);
         true
     }
 
@@ -309,7 +330,7 @@ impl Core {
         let master = self.master.lock();
         let spec = master.cluster(cluster).and_then(|index| master.clusters[index].spec.as_ref());
         spec.is_some_and(|spec| {
-            matches!(spec.policy, PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. })
+            matches!(spec.policy.chooser(), PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. })
         })
     }
 
@@ -534,7 +555,7 @@ impl Core {
     }
 
     /// Builds a cluster's view anew; only the given priorities get new host sets.
-    pub(crate) fn rebuild(&self, master: &mut Master, index: usize, changed: &[u32]) {
+    pub(crate) fn rebuild(&self, master: &mut Master, index: usize, changed: &[u32], now: Time) {
         let Some(spec) = master.clusters[index].spec.clone() else { return };
         let old = master.clusters[index].view.clone();
         let composite = match &spec.kind {
@@ -550,18 +571,41 @@ impl Core {
                 Some(set) if !changed.contains(&priority) => sets.push(set.clone()),
                 _ => {
                     let version = master.version();
-                    sets.push(HostSet { version, ..self.host_set(&master.clusters[index], priority) });
+                    sets.push(HostSet {
+                        version,
+                        ..self.host_set(&master.clusters[index], priority, master.locality.as_ref())
+                    });
                 }
             }
         }
+        let checked = self.settings.active_checks && !spec.health_checks.is_empty();
+        if spec.policy.slow_start().is_some() && !checked {
+            for slot in sets.iter().flat_map(|set| &set.healthy) {
+                self.hosts.seen_healthy(*slot, now);
+            }
+        }
+        let since = match &old {
+            Some(old) if old.spec.policy == spec.policy => old.since,
+            _ => now,
+        };
         let threshold = master.runtime.healthy_panic_threshold.unwrap_or(spec.panic_threshold);
+        let local = master.local.filter(|local| *local != index).map(|local| &master.clusters[local]);
+        let local = local.and_then(|local| local.view.as_ref()?.sets.first());
         let prepared = Prepared::build(
             &spec.policy,
             threshold,
             &sets,
             &self.hosts,
+            local.map(|set| Local { set, runtime: master.runtime.zone }),
             old.as_ref().map(|old| &old.prepared),
         );
+        if prepared.zone_serial() != old.as_ref().map_or(0, |old| old.prepared.zone_serial()) {
+            prepared.count_zone(&master.clusters[index].shared.counters.lock().base);
+        }
+        if let Some(subsets) = prepared.subset_counts() {
+            let before = old.as_ref().and_then(|old| old.prepared.subset_counts()).unwrap_or_default();
+            subsets.count(before, &master.clusters[index].shared.counters.lock().base);
+        }
         let version = master.version();
         let cluster = &mut master.clusters[index];
         cluster.windows.resize(sets.len(), Window::default());
@@ -571,6 +615,8 @@ impl Core {
         }
         cluster.view = Some(Arc::new(ClusterView {
             version,
+            made: now,
+            since,
             streams: ClusterView::streams_of(&spec),
             strict: spec.connections == Some(crate::spec::ConnectionStyle::Strict),
             bounded,
@@ -580,9 +626,22 @@ impl Core {
             prepared,
             members: cluster.members.iter().map(|member| Arc::clone(&member.entry)).collect(),
         }));
+        if master.local == Some(index) {
+            self.rebuild_zones(master, index, now);
+        }
     }
 
-    fn host_set(&self, cluster: &MasterCluster, priority: u32) -> HostSet {
+    /// The local cluster changed: every other cluster that has hosts routes by zone anew.
+    #[cold]
+    fn rebuild_zones(&self, master: &mut Master, local: usize, now: Time) {
+        for index in (0..master.clusters.len()).filter(|index| *index != local) {
+            if master.clusters[index].view.is_some() {
+                self.rebuild(master, index, &[], now);
+            }
+        }
+    }
+
+    fn host_set(&self, cluster: &MasterCluster, priority: u32, local: Option<&Locality>) -> HostSet {
         let members: Vec<Member<'_>> = cluster
             .members
             .iter()
@@ -595,7 +654,7 @@ impl Core {
             .filter(|(of, _, _)| *of == priority)
             .map(|(_, locality, weight)| (locality, *weight))
             .collect();
-        HostSet::build(&self.hosts, &members, &weights, None, cluster.factor, cluster.weighted_health)
+        HostSet::build(&self.hosts, &members, &weights, local, cluster.factor, cluster.weighted_health)
     }
 
     /// Makes the present state visible. Returns the new epoch.
@@ -647,7 +706,7 @@ impl Core {
         }
         self.close_idle_of(entry, &spec, slots);
         if !changed.is_empty() {
-            self.rebuild(&mut master, cluster as usize, &changed);
+            self.rebuild(&mut master, cluster as usize, &changed, now);
             self.publish(&mut master);
         }
     }
@@ -683,7 +742,7 @@ impl Core {
             }
             if !changed.is_empty() {
                 any = true;
-                self.rebuild(&mut master, index, &changed);
+                self.rebuild(&mut master, index, &changed, now);
             }
         }
         if any {

@@ -1,6 +1,6 @@
 //! What one worker owns: random words, scheduler cursors, its counters, a stock of free request slots.
 
-use crate::balance::Scheduler;
+use crate::balance::{Scheduler, SubsetCounts};
 use crate::clock::Time;
 use crate::cluster::ClusterShared;
 use crate::hosts::HostArena;
@@ -27,10 +27,15 @@ pub(crate) struct WorkerCluster {
     /// `None` while the cluster does not exist, and for composites.
     pub(crate) scheduler: Option<Scheduler>,
     pub(crate) version: u64,
+    /// The computation of zone-aware routing that this worker counted last.
+    zone: u64,
+    /// What it counted of subsets.
+    subsets: SubsetCounts,
 }
 
 impl Worker {
     /// Takes over a newer snapshot: new clusters get schedulers, changed ones are refreshed, in document order.
+    /// A worker that comes late takes a change over as of the time when it was made.
     pub(crate) fn adopt(&mut self, snapshot: Arc<Snapshot>, version: u64, hosts: &HostArena, now: Time) {
         for (index, entry) in snapshot.clusters.iter().enumerate() {
             if index == self.clusters.len() {
@@ -39,6 +44,8 @@ impl Worker {
                     counters: entry.shared.enroll(),
                     scheduler: None,
                     version: 0,
+                    zone: 0,
+                    subsets: SubsetCounts::default(),
                 });
             }
             let mine = &mut self.clusters[index];
@@ -47,11 +54,20 @@ impl Worker {
                     if mine.version == view.version {
                         continue;
                     }
+                    let now = now.min(view.made);
                     match &mut mine.scheduler {
                         Some(scheduler) => scheduler.refresh(view.view(hosts), &mut self.random, now),
                         none => *none = Some(Scheduler::new(view.view(hosts), &mut self.random, now)),
                     }
                     mine.version = view.version;
+                    let zone = view.prepared.zone_serial();
+                    if mine.zone != zone {
+                        mine.zone = zone;
+                        view.prepared.count_zone(&mine.counters);
+                    }
+                    if let Some(subsets) = view.prepared.subset_counts() {
+                        subsets.count(std::mem::replace(&mut mine.subsets, subsets), &mine.counters);
+                    }
                 }
                 _ => {
                     mine.scheduler = None;

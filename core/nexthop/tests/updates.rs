@@ -252,7 +252,8 @@ fn a_refused_head_is_told_by_its_field() {
     let long = "x".repeat(Head::TEXT_LIMIT);
     let target = raw::resolve(mesh.0, "a").unwrap();
     for (head, words) in [
-        (Head { override_host: "10.0.0.1:80", ..Head::default() }, "override_host is \"10.0.0.1:80\""),
+        (Head { override_host: "!", ..Head::default() }, "override_host is \"!\""),
+        (Head { metadata: "[1]", ..Head::default() }, "metadata is \"[1]\""),
         (Head { priority: 7, ..Head::default() }, "priority is 7"),
         (Head { body: 9, ..Head::default() }, "body is 9"),
         (Head { want: 60_000, headers: &[0; 8], ..Head::default() }, "set 60000"),

@@ -7,7 +7,6 @@ use super::route_action::named;
 use crate::batch::Batch;
 use crate::error::Result;
 use crate::read::{At, Fields, struct_of};
-use crate::report::What;
 use nexthop_engine::spec::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,12 +89,13 @@ pub(crate) fn bootstrap(at: &At<'_>, batch: &mut Batch) -> Result<()> {
         if let Some(local) = manager.get("local_cluster_name")
             && !local.text()?.is_empty()
         {
-            named(&local, true)?;
-            local.note(What::NotAvailable, "routing by zone is not available in this version");
+            batch.set_local_cluster(named(&local, true)?);
         }
     }
-    if let Some(node) = msg.get("node") {
-        node.message(&NODE)?.map("locality", locality)?;
+    if let Some(node) = msg.get("node")
+        && let Some(at) = node.message(&NODE)?.map("locality", locality)?
+    {
+        batch.set_locality(at);
     }
     if let Some(runtime) = msg.get("layered_runtime") {
         layers(&runtime, batch)?;

@@ -3,12 +3,13 @@
 use super::address::Names;
 use super::breakers::breakers;
 use super::composite::{Custom, cluster_type};
-use super::endpoints::{Rules, assignment, check_sums};
+use super::endpoints::{Rules, assignment, check_sums, health_status};
 use super::health_check::health_checks;
 use super::outlier::outlier;
 use super::policy::{load_balancing_policy, panic_percent, percent};
 use super::policy_legacy::legacy_policy;
 use super::protocol::protocol;
+use super::subset::{legacy, wants_locality_weights};
 use crate::block::cluster_block;
 use crate::error::Result;
 use crate::read::{At, Fields, Msg, nearest};
@@ -102,25 +103,13 @@ const COMMON: Fields = Fields::of(
         "update_merge_window",
         "consistent_hashing_lb_config",
         "ignore_new_hosts_until_first_hc",
+        "override_host_status",
     ],
 )
 .not_used(&["close_connections_on_host_set_change"])
-.not_available(&["override_host_status"])
 .one_of(&[&["zone_aware_lb_config", "locality_weighted_lb_config"]]);
 
-const SUBSET: Fields = Fields::of(
-    "LbSubsetConfig",
-    &[
-        "fallback_policy",
-        "default_subset",
-        "subset_selectors",
-        "locality_weight_aware",
-        "scale_locality_weight",
-        "panic_mode_any",
-        "list_as_any",
-        "metadata_fallback_policy",
-    ],
-);
+const STATUSES: Fields = Fields::of("HealthStatusSet", &["statuses"]);
 
 const TYPES: &[(&str, i32)] =
     &[("STATIC", 0), ("STRICT_DNS", 1), ("LOGICAL_DNS", 2), ("EDS", 3), ("ORIGINAL_DST", 4)];
@@ -226,6 +215,10 @@ fn policy(msg: &Msg<'_>, spec: &mut ClusterSpec) -> Result<PolicySpec> {
             common.or("update_merge_window", spec.update_merge_window, |d| d.millis())?;
         spec.ignore_new_hosts_until_first_hc =
             common.or("ignore_new_hosts_until_first_hc", false, |flag| flag.bool())?;
+        if let Some(set) = common.get("override_host_status") {
+            spec.override_host_status =
+                set.message(&STATUSES)?.each("statuses", |item| health_status(&item))?;
+        }
     }
     let typed = msg.get("load_balancing_policy");
     // Read in any case: its ranges hold even when a typed policy replaces it.
@@ -240,7 +233,7 @@ fn policy(msg: &Msg<'_>, spec: &mut ClusterSpec) -> Result<PolicySpec> {
         }
         (None, legacy) => legacy.unwrap_or_default(),
     };
-    subset(msg, common.as_ref(), spec)?;
+    let policy = subset(msg, common.as_ref(), spec, policy)?;
     let named = typed.or_else(|| msg.get("lb_policy"));
     let at = named.as_ref().unwrap_or(&msg.at);
     match (&spec.kind, policy == PolicySpec::ClusterProvided) {
@@ -267,26 +260,31 @@ fn refuse_partial(msg: &Msg<'_>, common: Option<&Msg<'_>>) -> Result<()> {
     }
 }
 
-/// Without selectors a subset configuration does nothing.
-fn subset(msg: &Msg<'_>, common: Option<&Msg<'_>>, spec: &ClusterSpec) -> Result<()> {
-    let Some(at) = msg.get("lb_subset_config") else { return Ok(()) };
-    let subset = at.message(&SUBSET)?;
-    let inert =
-        subset.get("subset_selectors").is_none_or(|list| list.node.items().is_none_or(<[_]>::is_empty));
+/// The policy over the subsets of `lb_subset_config`; without selectors that does nothing.
+fn subset(
+    msg: &Msg<'_>,
+    common: Option<&Msg<'_>>,
+    spec: &ClusterSpec,
+    policy: PolicySpec,
+) -> Result<PolicySpec> {
+    let Some(at) = msg.get("lb_subset_config") else { return Ok(policy) };
     if spec.kind != ClusterKind::Hosts {
         at.note(What::NotUsed, "not used: a composite cluster has no hosts of its own");
-        return Ok(());
-    }
-    if !inert {
-        return Err(at.unavailable("balancing over subsets"));
+        return Ok(policy);
     }
     let weighted = common.is_some_and(|common| common.has("locality_weighted_lb_config"));
-    if subset.or("locality_weight_aware", false, |flag| flag.bool())? && !weighted {
+    if wants_locality_weights(&at)? && !weighted {
         let text = "locality_weight_aware needs `locality_weighted_lb_config` in common_lb_config";
         return Err(at.fail(text));
     }
+    if policy == PolicySpec::ClusterProvided {
+        return Err(at.fail("the policy CLUSTER_PROVIDED cannot be combined with lb_subset_config"));
+    }
+    if let Some(subset) = legacy(&at, policy.clone())? {
+        return Ok(subset);
+    }
     at.note(What::NotUsed, "not used: it has no selectors");
-    Ok(())
+    Ok(policy)
 }
 
 fn hosts(msg: &Msg<'_>, discovery: Discovery, spec: &mut ClusterSpec) -> Result<()> {

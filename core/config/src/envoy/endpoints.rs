@@ -99,15 +99,7 @@ fn lb_endpoint(at: &At<'_>, names: Names) -> Result<EndpointSpec> {
     // Borrow of the temporary message: the address is read while it lives.
     let HostKey { key, port, name } = address(&endpoint.need("address")?, names)?;
     let hostname = endpoint.or("hostname", String::new(), |h| h.text())?;
-    // Envoy takes any number here; one without a name sets no flag.
-    let health = match msg.or("health_status", 0, |h| h.open_enumeration(HEALTH))? {
-        1 => HealthStatus::Healthy,
-        2 => HealthStatus::Unhealthy,
-        3 => HealthStatus::Draining,
-        4 => HealthStatus::Timeout,
-        5 => HealthStatus::Degraded,
-        _ => HealthStatus::Unknown,
-    };
+    let health = msg.or("health_status", HealthStatus::Unknown, health_status)?;
     Ok(EndpointSpec {
         address: key,
         port,
@@ -116,6 +108,18 @@ fn lb_endpoint(at: &At<'_>, names: Names) -> Result<EndpointSpec> {
         health,
         metadata: msg.map("metadata", |m| m.metadata())?.unwrap_or_default(),
         checks: endpoint.map("health_check_config", endpoint_checks)?.unwrap_or_default(),
+    })
+}
+
+/// Reads a `HealthStatus`. Envoy takes any number; one without a name says nothing.
+pub(super) fn health_status(at: &At<'_>) -> Result<HealthStatus> {
+    Ok(match at.open_enumeration(HEALTH)? {
+        1 => HealthStatus::Healthy,
+        2 => HealthStatus::Unhealthy,
+        3 => HealthStatus::Draining,
+        4 => HealthStatus::Timeout,
+        5 => HealthStatus::Degraded,
+        _ => HealthStatus::Unknown,
     })
 }
 
@@ -161,7 +165,7 @@ fn drop_overloads(at: &At<'_>) -> Result<()> {
 
 /// Hash policies turn weights into shares of their sum, which must fit 32 bits.
 pub(crate) fn check_sums(seen: &Seen, policy: &PolicySpec, endpoints: &Endpoints) -> Result<()> {
-    if !matches!(policy, PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. }) {
+    if !matches!(policy.chooser(), PolicySpec::RingHash { .. } | PolicySpec::Maglev { .. }) {
         return Ok(());
     }
     let max = u64::from(u32::MAX);

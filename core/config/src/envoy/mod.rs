@@ -18,6 +18,7 @@ mod retry;
 mod route;
 mod route_action;
 mod route_table;
+mod subset;
 
 pub(crate) use address::{HostKey, Names};
 pub(crate) use bootstrap::{bootstrap, flatten};

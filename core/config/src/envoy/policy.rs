@@ -7,7 +7,10 @@ use super::hash_policy::hash_policies;
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
 use crate::report::What;
-use nexthop_engine::spec::{ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod};
+use nexthop_engine::spec::{
+    ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod, SlowStart, ZoneAware,
+};
+use std::time::Duration;
 
 const POLICIES: Fields = Fields::of("LoadBalancingPolicy", &["policies"]);
 const POLICY: Fields = Fields::of("LoadBalancingPolicy.Policy", &["typed_extension_config"]);
@@ -70,6 +73,7 @@ pub(crate) enum PolicyMessage {
     RingHash,
     Maglev,
     ClusterProvided,
+    Subset,
     /// Registered in Envoy 1.40, not available in this version.
     Other,
 }
@@ -85,8 +89,8 @@ impl PolicyMessage {
             ("ring_hash", "RingHash") => Self::RingHash,
             ("maglev", "Maglev") => Self::Maglev,
             ("cluster_provided", "ClusterProvided") => Self::ClusterProvided,
-            ("subset", "Subset")
-            | ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin")
+            ("subset", "Subset") => Self::Subset,
+            ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin")
             | ("wrr_locality", "WrrLocality")
             | ("override_host", "OverrideHost")
             | ("load_aware_locality", "LoadAwareLocality")
@@ -104,6 +108,7 @@ impl PolicyMessage {
             Self::RingHash => ring_hash(at),
             Self::Maglev => maglev(at),
             Self::ClusterProvided => at.message(&CLUSTER_PROVIDED).map(|_| PolicySpec::ClusterProvided),
+            Self::Subset => super::subset::typed(at),
             Self::Other => Err(at.unavailable("this load-balancing policy")),
         }
     }
@@ -141,13 +146,13 @@ pub(super) fn load_balancing_policy(at: &At<'_>) -> Result<PolicySpec> {
 
 fn round_robin(at: &At<'_>) -> Result<PolicySpec> {
     let msg = at.message(&ROUND_ROBIN)?;
-    msg.map("slow_start_config", slow_start)?;
-    Ok(PolicySpec::RoundRobin { locality: locality(&msg)? })
+    let slow_start = msg.map("slow_start_config", slow_start)?.flatten();
+    Ok(PolicySpec::RoundRobin { locality: locality(&msg)?, slow_start })
 }
 
 fn least_request(at: &At<'_>) -> Result<PolicySpec> {
     let msg = at.message(&LEAST_REQUEST)?;
-    msg.map("slow_start_config", slow_start)?;
+    let slow_start = msg.map("slow_start_config", slow_start)?.flatten();
     let mut choice_count = msg.or("choice_count", 2, |n| n.u32())?;
     let methods = [("N_CHOICES", 0), ("FULL_SCAN", 1)];
     let selection = match msg.or("selection_method", 0, |m| m.open_enumeration(&methods))? {
@@ -164,6 +169,7 @@ fn least_request(at: &At<'_>) -> Result<PolicySpec> {
         active_request_bias: msg.or("active_request_bias", 1.0, runtime_double)?,
         selection,
         locality: locality(&msg)?,
+        slow_start,
     })
 }
 
@@ -247,35 +253,42 @@ fn locality(msg: &Msg<'_>) -> Result<LocalityBalancing> {
     msg.or("zone_aware_lb_config", LocalityBalancing::None, |z| zone_aware(z, &ZONE_AWARE))
 }
 
-/// Reads a `ZoneAwareLbConfig`, the older one too, which has fewer fields.
+/// Reads a `ZoneAwareLbConfig`, the older one too, which has fewer fields. Apart from `fail_traffic_on_panic` it acts
+/// when the documents name a local cluster.
 pub(super) fn zone_aware(at: &At<'_>, fields: &'static Fields) -> Result<LocalityBalancing> {
     let msg = at.message(fields)?;
-    msg.map("routing_enabled", |p| percent(p, f64::MAX))?;
-    msg.map("min_cluster_size", |n| n.u64())?;
-    msg.map("force_locality_direct_routing", |flag| flag.bool())?;
-    msg.map("force_local_zone", |f| f.message(&FORCE_LOCAL)?.map("min_size", |n| n.u32()))?;
+    let default = ZoneAware::default();
+    let whole = |value: f64| (100.0 * (value / 100.0)).trunc().min(f64::from(u32::MAX)) as u32;
+    let direct = msg.or("force_locality_direct_routing", false, |flag| flag.bool())?;
+    let forced = msg.map("force_local_zone", |f| f.message(&FORCE_LOCAL)?.or("min_size", 1, |n| n.u32()))?;
     let bases = [("HEALTHY_HOSTS_NUM", 0), ("HEALTHY_HOSTS_WEIGHT", 1)];
-    msg.map("locality_basis", |b| b.open_enumeration(&bases))?;
+    let zone = ZoneAware {
+        routing_enabled: msg
+            .or("routing_enabled", default.routing_enabled, |p| percent(p, f64::MAX).map(whole))?,
+        min_cluster_size: msg.or("min_cluster_size", default.min_cluster_size, |n| n.u64())?,
+        fail_traffic_on_panic: msg.or("fail_traffic_on_panic", false, |flag| flag.bool())?,
+        force_local_zone: forced.or_else(|| direct.then_some(1)),
+        by_weight: msg.or("locality_basis", 0, |b| b.open_enumeration(&bases))? == 1,
+    };
     if msg.names().any(|name| name != "fail_traffic_on_panic") {
-        at.note(
-            What::NotAvailable,
-            "routing by zone needs a local cluster, not available in this version; `fail_traffic_on_panic` acts",
-        );
+        at.needs_local_cluster();
     }
-    let fail_traffic_on_panic = msg.or("fail_traffic_on_panic", false, |flag| flag.bool())?;
-    Ok(LocalityBalancing::ZoneAware { fail_traffic_on_panic })
+    Ok(LocalityBalancing::ZoneAware(zone))
 }
 
-/// Reads a `SlowStartConfig` for its ranges.
-pub(super) fn slow_start(at: &At<'_>) -> Result<()> {
+/// Reads a `SlowStartConfig`; without a window it does nothing.
+pub(super) fn slow_start(at: &At<'_>) -> Result<Option<SlowStart>> {
     let msg = at.message(&SLOW_START)?;
-    let window = msg.map("slow_start_window", |d| d.millis())?.unwrap_or_default();
-    msg.map("aggression", runtime_double)?;
-    msg.map("min_weight_percent", |p| percent(p, f64::MAX))?;
-    if !window.is_zero() {
-        at.note(What::NotAvailable, "known, but not available in this version: hosts start at full weight");
+    let slow_start = SlowStart {
+        window: msg.or("slow_start_window", Duration::ZERO, |d| d.millis())?,
+        aggression: msg.or("aggression", 1.0, runtime_double)?,
+        min_weight: msg.or("min_weight_percent", 10.0, |p| percent(p, f64::MAX))? / 100.0,
+    };
+    if slow_start.window.is_zero() {
+        at.note(What::NotUsed, "not used: without `slow_start_window` hosts start at full weight");
+        return Ok(None);
     }
-    Ok(())
+    Ok(Some(slow_start))
 }
 
 /// Reads a `RuntimeDouble`.

@@ -3,7 +3,9 @@
 use super::policy::{NO_FIELDS, prime, ring_sizes, runtime_double, slow_start, zone_aware};
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
-use nexthop_engine::spec::{ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod};
+use nexthop_engine::spec::{
+    ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod, SlowStart,
+};
 
 const ROUND_ROBIN: Fields = Fields::of("RoundRobinLbConfig", &["slow_start_config"]);
 const LEAST_REQUEST: Fields =
@@ -56,11 +58,10 @@ pub(super) fn legacy_policy(cluster: &Msg<'_>, common: Option<&Msg<'_>>) -> Resu
     };
     let locality_weighted = locality == LocalityBalancing::Weighted;
     // Configurations of other policies are checked like those of the chosen one.
-    cluster.map("round_robin_lb_config", |at| {
-        let msg = at.message(&ROUND_ROBIN)?;
-        msg.map("slow_start_config", slow_start)
+    let robin = cluster.map("round_robin_lb_config", |at| {
+        Ok(at.message(&ROUND_ROBIN)?.map("slow_start_config", slow_start)?.flatten())
     })?;
-    let least = cluster.or("least_request_lb_config", (2, 1.0), least_request)?;
+    let least = cluster.or("least_request_lb_config", (2, 1.0, None), least_request)?;
     let ring = cluster.or("ring_hash_lb_config", (1024, MAX_RING, HashFunction::XxHash), ring_hash)?;
     let table = cluster.map("maglev_lb_config", |at| {
         Ok(at.message(&MAGLEV)?.map("table_size", |n| n.within(0, MAX_TABLE))?.is_some())
@@ -68,12 +69,13 @@ pub(super) fn legacy_policy(cluster: &Msg<'_>, common: Option<&Msg<'_>>) -> Resu
     cluster.map("original_dst_lb_config", |at| at.message(&ORIGINAL_DST).map(|_| ()))?;
 
     Ok(match policy {
-        0 => PolicySpec::RoundRobin { locality },
+        0 => PolicySpec::RoundRobin { locality, slow_start: robin.flatten() },
         1 => PolicySpec::LeastRequest {
             choice_count: least.0,
             active_request_bias: least.1,
             selection: SelectionMethod::NChoices,
             locality,
+            slow_start: least.2,
         },
         2 => {
             if let Some(at) = cluster.get("ring_hash_lb_config") {
@@ -100,12 +102,12 @@ pub(super) fn legacy_policy(cluster: &Msg<'_>, common: Option<&Msg<'_>>) -> Resu
     })
 }
 
-fn least_request(at: &At<'_>) -> Result<(u32, f64)> {
+fn least_request(at: &At<'_>) -> Result<(u32, f64, Option<SlowStart>)> {
     let msg = at.message(&LEAST_REQUEST)?;
-    msg.map("slow_start_config", slow_start)?;
     Ok((
         msg.or("choice_count", 2, |n| n.u32_in(2, u32::MAX))?,
         msg.or("active_request_bias", 1.0, runtime_double)?,
+        msg.map("slow_start_config", slow_start)?.flatten(),
     ))
 }
 

@@ -77,7 +77,7 @@ const WEIGHTED: Fields = Fields::of("WeightedCluster", &["clusters"])
     .not_available(&["runtime_key_prefix"])
     .refused(&["header_name", "use_hash_policy"])
     .one_of(&[&["header_name", "use_hash_policy"]]);
-const WEIGHT: Fields = Fields::of("ClusterWeight", &["name", "weight"])
+const WEIGHT: Fields = Fields::of("ClusterWeight", &["name", "weight", "metadata_match"])
     .not_used(&["typed_per_filter_config"])
     .not_available(&[
         "request_headers_to_add",
@@ -86,7 +86,7 @@ const WEIGHT: Fields = Fields::of("ClusterWeight", &["name", "weight"])
         "response_headers_to_remove",
         "host_rewrite_literal",
     ])
-    .refused(&["cluster_header", "metadata_match"]);
+    .refused(&["cluster_header"]);
 const REDIRECT: Fields = Fields::of(
     "RedirectAction",
     &[
@@ -128,7 +128,7 @@ pub(super) fn forward(at: &At<'_>, checked: bool) -> Result<ForwardSpec> {
         priority: msg.or("priority", RoutingPriority::Default, routing_priority)?,
         retry: msg.map("retry_policy", retry_policy)?,
         hash_policy: hash_policies(&msg)?,
-        metadata_match: msg.map("metadata_match", metadata_match)?,
+        metadata_match: msg.map("metadata_match", |m| m.metadata())?,
         cluster_not_found_status: match msg
             .or("cluster_not_found_response_code", 0, |c| c.enumeration(&codes))?
         {
@@ -147,12 +147,6 @@ fn stream_duration(at: &At<'_>) -> Result<std::time::Duration> {
     at.message(&STREAM_DURATION)?.or("max_stream_duration", std::time::Duration::ZERO, |d| d.millis())
 }
 
-/// Only subsets read it, which this version does not have.
-fn metadata_match(at: &At<'_>) -> Result<nexthop_engine::spec::Metadata> {
-    at.note(What::NotAvailable, "balancing over subsets is not available in this version");
-    at.metadata()
-}
-
 fn cluster_source(at: &At<'_>, msg: &Msg<'_>, checked: bool) -> Result<ClusterSource> {
     if let Some(name) = msg.get("cluster") {
         return Ok(ClusterSource::Name(named(&name, checked)?));
@@ -168,6 +162,7 @@ fn cluster_source(at: &At<'_>, msg: &Msg<'_>, checked: bool) -> Result<ClusterSo
         Ok(WeightedCluster {
             name: named(&entry.need("name")?, checked)?,
             weight: entry.need("weight")?.u32()?,
+            metadata_match: entry.map("metadata_match", |m| m.metadata())?,
         })
     })?;
     if entries.is_empty() {

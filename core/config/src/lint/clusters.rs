@@ -207,7 +207,8 @@ fn weights(cluster: &Cluster<'_>, out: &mut Out) {
     let policy = || marks.seen(&["lb_policy", "load_balancing_policy", "policy"]);
     let hosts = || spec.endpoints.localities.iter().flat_map(|group| &group.endpoints);
     let first = hosts().next().map_or(1, |host| host.weight);
-    if matches!(spec.policy, PolicySpec::Random { .. }) && hosts().any(|host| host.weight != first) {
+    if matches!(spec.policy.chooser(), PolicySpec::Random { .. }) && hosts().any(|host| host.weight != first)
+    {
         let effect = "the random policy ignores the weights of hosts: all get the same share";
         out.warn("NX-036", policy(), effect, "use round_robin or least_request");
     }

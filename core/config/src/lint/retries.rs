@@ -159,7 +159,8 @@ fn hosts(way: &Way<'_>, retry: &RetrySpec, clusters: &[&Cluster<'_>], out: &mut 
 
 fn hashing(way: &Way<'_>, active: Option<&RetrySpec>, cluster: &Cluster<'_>, out: &mut Out) {
     let spec = cluster.spec;
-    let (PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. }) = &spec.policy else {
+    let (PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. }) = spec.policy.chooser()
+    else {
         return;
     };
     let name = &spec.name;

@@ -16,6 +16,8 @@ pub(crate) struct Sink {
     /// Sub-clusters that composites name: those that are missing are legal.
     pub(crate) subs: Vec<Reference>,
     pub(crate) findings: Vec<Finding>,
+    /// Settings that act only when some document names a local cluster.
+    pub(crate) zones: Vec<Seen>,
 }
 
 /// A place in a document that can still complain when the document is gone.
@@ -145,6 +147,11 @@ impl<'a> At<'a> {
     /// Whether this document was made from another dialect.
     pub(crate) fn is_made(&self) -> bool {
         self.doc.made
+    }
+
+    /// What stands here acts only when some document names a local cluster.
+    pub(crate) fn needs_local_cluster(&self) {
+        self.doc.sink.borrow_mut().zones.push(self.seen());
     }
 
     pub(crate) fn sink(&self) -> &'a RefCell<Sink> {

@@ -72,7 +72,7 @@ fn cluster(at: &At<'_>) -> Result<ClusterSource> {
             place: entry.place,
         };
         let name = named(&at.key(&entry.key, &reference), true)?;
-        entries.push(WeightedCluster { name, weight: weight.u32()? });
+        entries.push(WeightedCluster { name, weight: weight.u32()?, metadata_match: None });
     }
     check_weights(at, &entries)?;
     Ok(ClusterSource::Weighted(entries))

@@ -4,7 +4,8 @@ use crate::{cluster, noted, read};
 use nexthop_config::What;
 use nexthop_engine::spec::{
     BackOffSpec, ConnectionStyle, ConsistentHashing, HashFunction, HashSource, LocalityBalancing, PolicySpec,
-    Protocol, ResetFormat, RetryOn, SelectionMethod, Value,
+    Protocol, ResetFormat, RetryOn, SelectionMethod, SelectorFallback, SlowStart, SubsetFallback,
+    SubsetSelector, Value, ZoneAware,
 };
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ fn typed_policies() {
     let weighted = "locality_lb_config: {locality_weighted_lb_config: {}}";
     assert_eq!(
         typed("round_robin", "RoundRobin", weighted),
-        Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::Weighted })
+        Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::Weighted, slow_start: None })
     );
     assert_eq!(
         typed(
@@ -37,7 +38,13 @@ fn typed_policies() {
             "Random",
             "locality_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true, force_local_zone: {}}}"
         ),
-        Ok(PolicySpec::Random { locality: LocalityBalancing::ZoneAware { fail_traffic_on_panic: true } })
+        Ok(PolicySpec::Random {
+            locality: LocalityBalancing::ZoneAware(ZoneAware {
+                fail_traffic_on_panic: true,
+                force_local_zone: Some(1),
+                ..ZoneAware::default()
+            })
+        })
     );
     assert_eq!(
         typed(
@@ -50,6 +57,7 @@ fn typed_policies() {
             active_request_bias: 0.5,
             selection: SelectionMethod::FullScan,
             locality: LocalityBalancing::None,
+            slow_start: None,
         })
     );
     // Numbers without a name load and make unweighted picks find nothing.
@@ -90,7 +98,6 @@ fn typed_policies() {
 #[test]
 fn policies_this_version_lacks() {
     for (x, message) in [
-        ("subset", "Subset"),
         ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin"),
         ("wrr_locality", "WrrLocality"),
         ("override_host", "OverrideHost"),
@@ -99,8 +106,6 @@ fn policies_this_version_lacks() {
         let error = typed(x, message, "").unwrap_err();
         assert!(error.ends_with("is known, but not available in this version"), "{error}");
     }
-    assert!(cluster("lb_subset_config: {subset_selectors: [{keys: [a]}]}").is_err());
-    assert!(cluster("lb_subset_config: {fallback_policy: ANY_ENDPOINT}").is_ok());
 }
 
 #[test]
@@ -159,7 +164,10 @@ fn legacy_policies() {
     ));
     assert!(matches!(
         policy("common_lb_config: {zone_aware_lb_config: {fail_traffic_on_panic: true}}"),
-        Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::ZoneAware { fail_traffic_on_panic: true } })
+        Ok(PolicySpec::RoundRobin {
+            locality: LocalityBalancing::ZoneAware(ZoneAware { fail_traffic_on_panic: true, .. }),
+            ..
+        })
     ));
     assert!(policy("common_lb_config: {zone_aware_lb_config: {force_local_zone: {}}}").is_err());
     assert!(policy("common_lb_config: {consistent_hashing_lb_config: {hash_balance_factor: 99}}").is_err());
@@ -316,4 +324,91 @@ fn what_is_noted() {
     let json = read(text).unwrap().report.to_json();
     assert_eq!(json["entries"][0]["what"], "not_available");
     assert_eq!(json["entries"][0]["line"], 1);
+}
+
+#[test]
+fn slow_start_and_zones() {
+    let slow = |window, aggression, min_weight| Some(SlowStart { window, aggression, min_weight });
+    let started = |policy: Result<PolicySpec, String>| policy.map(|policy| policy.slow_start().copied());
+    let second = Duration::from_secs(1);
+    let fields = "slow_start_config: {slow_start_window: 1s, min_weight_percent: {value: 150}}";
+    assert_eq!(started(typed("round_robin", "RoundRobin", fields)), Ok(slow(second, 1.0, 1.5)));
+    let fields = "slow_start_config: {slow_start_window: 1s, aggression: {default_value: 2, runtime_key: k}}";
+    assert_eq!(started(typed("least_request", "LeastRequest", fields)), Ok(slow(second, 2.0, 0.1)));
+    let legacy = |fields: &str| cluster(fields).map(|cluster| cluster.policy).map_err(|e| e.to_string());
+    let fields = "round_robin_lb_config: {slow_start_config: {slow_start_window: 1s}}";
+    assert_eq!(started(legacy(fields)), Ok(slow(second, 1.0, 0.1)));
+    assert_eq!(started(legacy(&format!("lb_policy: LEAST_REQUEST, {fields}"))), Ok(None));
+    assert!(legacy("round_robin_lb_config: {slow_start_config: {slow_start_window: -1s}}").is_err());
+    let off = "- {name: a, round_robin_lb_config: {slow_start_config: {aggression: {default_value: 2, runtime_key: k}}}}";
+    assert_eq!(noted(off, What::NotUsed), ["[0].round_robin_lb_config.slow_start_config"]);
+
+    let zone =
+        |fields: &str| match legacy(&format!("common_lb_config: {{zone_aware_lb_config: {{{fields}}}}}")) {
+            Ok(PolicySpec::RoundRobin { locality: LocalityBalancing::ZoneAware(zone), .. }) => zone,
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(zone(""), ZoneAware::default());
+    assert_eq!(
+        zone("routing_enabled: {value: 29}, min_cluster_size: 3"),
+        ZoneAware { routing_enabled: 28, min_cluster_size: 3, ..ZoneAware::default() }
+    );
+    let text = "- {name: a, common_lb_config: {zone_aware_lb_config: {min_cluster_size: 3}}}";
+    assert_eq!(noted(text, What::NotUsed), ["[0].common_lb_config.zone_aware_lb_config"]);
+    let local = "node: {locality: {zone: z}}\ncluster_manager: {local_cluster_name: a}\nstatic_resources: {clusters: [{name: a, common_lb_config: {zone_aware_lb_config: {min_cluster_size: 3}}}]}";
+    let loaded = read(local).unwrap();
+    assert_eq!(loaded.report.entries, []);
+    assert_eq!(loaded.specs.local_cluster.as_deref(), Some("a"));
+    assert_eq!(loaded.specs.locality.map(|locality| locality.zone).as_deref(), Some("z"));
+}
+
+#[test]
+fn subsets() {
+    let child = "subset_lb_policy: {policies: [{typed_extension_config: {name: p, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.load_balancing_policies.random.v3.Random}}}]}";
+    let Ok(PolicySpec::Subset(spec)) = typed(
+        "subset",
+        "Subset",
+        &format!(
+            "allow_redundant_keys: true, metadata_fallback_policy: FALLBACK_LIST, fallback_policy: DEFAULT_SUBSET, default_subset: {{a: 1}}, {child}"
+        ),
+    ) else {
+        panic!("no subset policy");
+    };
+    assert!(spec.allow_redundant_keys && spec.fallback_list && !spec.panic_mode_any);
+    assert_eq!((spec.fallback, spec.default_subset.len()), (SubsetFallback::Default, 1));
+    assert_eq!(spec.child, PolicySpec::Random { locality: LocalityBalancing::None });
+    assert!(typed("subset", "Subset", "subset_selectors: [{keys: [a]}]").is_err());
+
+    let legacy = |fields: &str| {
+        cluster(&format!("lb_policy: MAGLEV, lb_subset_config: {{{fields}}}"))
+            .map(|cluster| cluster.policy)
+            .map_err(|error| error.message)
+    };
+    let Ok(PolicySpec::Subset(spec)) = legacy(
+        "subset_selectors: [{keys: [b, a, b]}, {keys: [a, b, c], fallback_policy: KEYS_SUBSET, fallback_keys_subset: [c, a], single_host_per_subset: true}]",
+    ) else {
+        panic!("no subset policy");
+    };
+    assert!(matches!(spec.child, PolicySpec::Maglev { .. }));
+    assert_eq!(
+        spec.selectors[0],
+        SubsetSelector { keys: vec!["a".into(), "b".into()], ..SubsetSelector::default() }
+    );
+    assert_eq!(spec.selectors[1].fallback, Some(SelectorFallback::Keys(vec!["a".into(), "c".into()])));
+    assert!(spec.selectors[1].single_host);
+    // Without selectors it does nothing.
+    assert!(matches!(legacy("fallback_policy: ANY_ENDPOINT"), Ok(PolicySpec::Maglev { .. })));
+    for (selector, why) in [
+        ("keys: [a], fallback_policy: KEYS_SUBSET", "cannot be empty"),
+        ("keys: [a], fallback_keys_subset: [a]", "can be set only"),
+        ("keys: [a, b], fallback_policy: KEYS_SUBSET, fallback_keys_subset: [c]", "must be a subset"),
+        ("keys: [a, b], fallback_policy: KEYS_SUBSET, fallback_keys_subset: [b, a]", "cannot be equal"),
+    ] {
+        let error = legacy(&format!("subset_selectors: [{{{selector}}}]")).unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
+    assert!(legacy("subset_selectors: [{keys: [a]}], locality_weight_aware: true").is_err());
+    assert!(
+        cluster("lb_policy: CLUSTER_PROVIDED, lb_subset_config: {subset_selectors: [{keys: [a]}]}").is_err()
+    );
 }

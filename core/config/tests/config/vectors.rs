@@ -242,5 +242,5 @@ fn load_balancing() {
         seen += 1;
         assert_eq!(own.is_ok(), result.starts_with("accepted"), "{case}\n{:?}", own.err());
     }
-    assert_eq!(seen, 27, "cases of policies that this version has");
+    assert_eq!(seen, 28, "cases of policies that this version has");
 }

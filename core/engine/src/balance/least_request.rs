@@ -15,7 +15,7 @@ pub(super) struct LeastRequest {
 impl Rule for LeastRequest {
     fn new(policy: &PolicySpec) -> (Self, &LocalityBalancing) {
         match policy {
-            PolicySpec::LeastRequest { choice_count, active_request_bias, selection, locality } => {
+            PolicySpec::LeastRequest { choice_count, active_request_bias, selection, locality, .. } => {
                 // Negative and NaN biases act as the default.
                 let bias = if *active_request_bias >= 0.0 { *active_request_bias } else { 1.0 };
                 (Self { choice_count: *choice_count, bias, selection: *selection }, locality)

@@ -4,6 +4,7 @@
 //! beforehand has a kind in `prepared`, too.
 
 mod consistent;
+mod criteria;
 mod edf;
 mod least_request;
 mod locality_weighted;
@@ -13,7 +14,11 @@ mod priority;
 mod random;
 mod round_robin;
 mod routing;
+mod slow_start;
+mod subset;
+mod subsets;
 mod weighted;
+mod zone;
 
 #[cfg(test)]
 mod properties;
@@ -25,8 +30,11 @@ pub(crate) mod testing;
 mod vectors;
 
 pub use crate::hash::Sizes;
+pub use criteria::Criteria;
 pub use prepared::Prepared;
 pub use priority::PriorityLoad;
+pub(crate) use subsets::SubsetCounts;
+pub use zone::{Local, ZoneRuntime};
 
 use crate::clock::Time;
 use crate::hosts::HostArena;
@@ -46,12 +54,16 @@ pub struct View<'a> {
     pub prepared: &'a Prepared,
     /// Where slots lead.
     pub hosts: &'a HostArena,
+    /// When this cluster began to be balanced by this policy.
+    pub since: Time,
 }
 
 /// One selection: what the request brings, what the balancer leaves.
 pub struct Selection<'a> {
     /// The request's hash, if any.
     pub hash: Option<u64>,
+    /// What it asks of metadata, if anything.
+    pub criteria: Option<&'a Criteria>,
     /// Words for this selection.
     pub random: &'a mut Source,
     /// Now.
@@ -150,6 +162,7 @@ policies! {
     Random => random::Random,
     RingHash => consistent::Consistent<crate::hash::ring::Ring>,
     Maglev => consistent::Consistent<crate::hash::maglev::Table>,
+    Subset => subset::Subset,
     ClusterProvided => Nothing,
 }
 

@@ -1,7 +1,9 @@
 //! What one update computes for all workers.
 
-use super::Sizes;
-use super::priority::{Division, Loads};
+use super::priority::{Division, Loads, is_below};
+use super::subsets::{SubsetCounts, Subsets};
+use super::zone::Zone;
+use super::{Local, Sizes};
 use crate::hash::Structure;
 use crate::hash::maglev::{Table, TableSize};
 use crate::hash::members::Members;
@@ -9,6 +11,7 @@ use crate::hash::ring::{Ring, RingParams};
 use crate::hosts::HostArena;
 use crate::sets::HostSet;
 use crate::spec::{ConsistentHashing, PolicySpec};
+use crate::stats::{ClusterCounters, Counter};
 use std::sync::Arc;
 
 /// What is computed once per update and shared by all workers: priority loads, panic flags, rings, tables.
@@ -18,6 +21,8 @@ pub struct Prepared {
     /// All traffic goes to healthy hosts of priority 0.
     simple: bool,
     arranged: Arranged,
+    /// Zone-aware routing of priority 0; `None` without a local cluster.
+    zone: Option<Box<Zone>>,
 }
 
 /// Hosts as a hash policy arranges them, by priority.
@@ -26,6 +31,7 @@ enum Arranged {
     No,
     Rings(Arrangement<Ring>),
     Tables(Arrangement<Table>),
+    Subsets(Box<Subsets>),
 }
 
 /// Every priority's structure.
@@ -51,7 +57,7 @@ impl Kept for Ring {
     fn of(prepared: &Prepared) -> Option<&Arrangement<Self>> {
         match &prepared.arranged {
             Arranged::Rings(rings) => Some(rings),
-            Arranged::No | Arranged::Tables(_) => None,
+            Arranged::No | Arranged::Tables(_) | Arranged::Subsets(_) => None,
         }
     }
 }
@@ -61,7 +67,7 @@ impl Kept for Table {
     fn of(prepared: &Prepared) -> Option<&Arrangement<Self>> {
         match &prepared.arranged {
             Arranged::Tables(tables) => Some(tables),
-            Arranged::No | Arranged::Rings(_) => None,
+            Arranged::No | Arranged::Rings(_) | Arranged::Subsets(_) => None,
         }
     }
 }
@@ -69,12 +75,13 @@ impl Kept for Table {
 impl Prepared {
     /// Computes everything anew. `panic_threshold` is in percent, above 100 acts as 100. `previous` is what held
     /// before this update: loads that section 6.4 keeps come from it, and so does every ring or table whose
-    /// hosts are the same.
+    /// hosts are the same. `local`: the local cluster, when there is one and this is another.
     pub fn build(
         policy: &PolicySpec,
         panic_threshold: u32,
         sets: &[HostSet],
         hosts: &HostArena,
+        local: Option<Local<'_>>,
         previous: Option<&Self>,
     ) -> Self {
         let loads = Loads::compute(sets, panic_threshold, hosts, previous.map(|previous| &previous.loads));
@@ -106,13 +113,61 @@ impl Prepared {
                 let previous = previous.and_then(Table::of);
                 Arranged::Tables(Arrangement::build(TableSize(*table_size), members, previous))
             }
+            PolicySpec::Subset(spec) => {
+                let previous = previous.and_then(Self::subsets);
+                let subsets = Subsets::build(spec, panic_threshold, sets, hosts, local, previous);
+                Arranged::Subsets(Box::new(subsets))
+            }
             PolicySpec::RoundRobin { .. }
             | PolicySpec::LeastRequest { .. }
             | PolicySpec::Random { .. }
             | PolicySpec::ClusterProvided => Arranged::No,
         };
-        let simple = loads.healthy.first() == Some(&100) && !loads.panics.contains(&true);
-        Self { loads, division, simple, arranged }
+        let zone = local.zip(sets.first()).and_then(|(local, upstream)| {
+            let below = is_below(local.set, panic_threshold.min(100));
+            let previous = previous.and_then(|previous| previous.zone.as_deref());
+            Zone::build(policy, upstream, local, below, hosts, previous).map(Box::new)
+        });
+        let plain = loads.healthy.first() == Some(&100) && !loads.panics.contains(&true);
+        let simple = plain && !zone.as_ref().is_some_and(|zone| zone.acts());
+        Self { loads, division, simple, arranged, zone }
+    }
+
+    /// Which computation of zone-aware routing this holds; 0 = none. Every balancer counts each once.
+    pub(crate) fn zone_serial(&self) -> u64 {
+        let own = self.zone.as_ref().map_or(0, |zone| zone.table().serial);
+        let inner = self.subsets().into_iter().flat_map(|subsets| &subsets.children);
+        inner.map(|child| child.prepared.zone_serial()).fold(own, u64::wrapping_add)
+    }
+
+    /// Counts one computation of zone-aware routing.
+    pub(crate) fn count_zone(&self, counters: &ClusterCounters) {
+        for child in self.subsets().into_iter().flat_map(|subsets| &subsets.children) {
+            child.prepared.count_zone(counters);
+        }
+        let Some(zone) = &self.zone else { return };
+        counters.count(Counter::LbRecalculateZoneStructures);
+        if let Some(counter) = zone.table().counted {
+            counters.count(counter);
+        }
+    }
+
+    /// Every subset, under that policy.
+    pub(super) fn subsets(&self) -> Option<&Subsets> {
+        match &self.arranged {
+            Arranged::Subsets(subsets) => Some(subsets),
+            Arranged::No | Arranged::Rings(_) | Arranged::Tables(_) => None,
+        }
+    }
+
+    /// How often subsets came and went, how many there are, and how many hosts those of one host leave out.
+    pub(crate) fn subset_counts(&self) -> Option<SubsetCounts> {
+        self.subsets().map(Subsets::counts)
+    }
+
+    /// Zone-aware routing of priority 0.
+    pub(super) fn zone(&self) -> Option<&Zone> {
+        self.zone.as_deref()
     }
 
     /// Percent of the traffic that healthy hosts of each priority get.
@@ -147,6 +202,9 @@ impl Prepared {
             Arranged::No => None,
             Arranged::Rings(rings) => rings.sizes(),
             Arranged::Tables(tables) => tables.sizes(),
+            Arranged::Subsets(subsets) => {
+                subsets.children.iter().rev().find_map(|child| child.prepared.sizes())
+            }
         }
     }
 

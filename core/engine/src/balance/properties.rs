@@ -2,14 +2,19 @@
 
 use super::testing::{Ask, Assignment, TestCluster, TestHost};
 use crate::hosts::{Health, flag};
-use crate::spec::{ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod};
+use crate::spec::{
+    ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod, ZoneAware,
+};
 use proptest::prelude::*;
 
 fn locality_balancing() -> impl Strategy<Value = LocalityBalancing> {
     prop_oneof![
         Just(LocalityBalancing::None),
         Just(LocalityBalancing::Weighted),
-        any::<bool>().prop_map(|fail| LocalityBalancing::ZoneAware { fail_traffic_on_panic: fail }),
+        any::<bool>().prop_map(|fail| LocalityBalancing::ZoneAware(ZoneAware {
+            fail_traffic_on_panic: fail,
+            ..ZoneAware::default()
+        })),
     ]
 }
 
@@ -24,7 +29,7 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
     let function = prop_oneof![Just(HashFunction::XxHash), Just(HashFunction::MurmurHash2)];
     let prime = prop_oneof![Just(2_u64), Just(3), Just(17), Just(251)];
     prop_oneof![
-        locality_balancing().prop_map(|locality| PolicySpec::RoundRobin { locality }),
+        locality_balancing().prop_map(|locality| PolicySpec::RoundRobin { locality, slow_start: None }),
         locality_balancing().prop_map(|locality| PolicySpec::Random { locality }),
         (0..5_u32, bias, any::<bool>(), locality_balancing()).prop_map(
             |(choice_count, active_request_bias, scan, locality)| PolicySpec::LeastRequest {
@@ -32,6 +37,7 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
                 active_request_bias,
                 selection: if scan { SelectionMethod::FullScan } else { SelectionMethod::NChoices },
                 locality,
+                slow_start: None,
             }
         ),
         (function, 0..200_u64, 0..200_u64, hashing(), any::<bool>()).prop_map(
@@ -105,6 +111,7 @@ fn run(
         for (turn, words) in words.windows(3).enumerate() {
             let reject = |host: usize| words[1] >> (host % 64) & 1 == 1;
             let picked = cluster.ask(Ask {
+                criteria: None,
                 hash: words[0].is_multiple_of(3).then_some(words[1]),
                 words,
                 candidates: turn as u32 % 4,

@@ -11,7 +11,7 @@ pub(super) struct RoundRobin;
 impl Rule for RoundRobin {
     fn new(policy: &PolicySpec) -> (Self, &LocalityBalancing) {
         match policy {
-            PolicySpec::RoundRobin { locality } => (Self, locality),
+            PolicySpec::RoundRobin { locality, .. } => (Self, locality),
             _ => (Self, &LocalityBalancing::None),
         }
     }

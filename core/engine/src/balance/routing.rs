@@ -1,6 +1,7 @@
 //! From a draw to a list of hosts (section 9): priority, panic, then which part of the priority.
 
 use super::locality_weighted::LocalityWeights;
+use super::zone::Routed;
 use super::{Selection, View};
 use crate::random::{Random, Source};
 use crate::sets::HostSet;
@@ -71,7 +72,7 @@ impl Routing {
         let (fail_traffic_on_panic, localities) = match balancing {
             LocalityBalancing::None => (false, None),
             LocalityBalancing::Weighted => (false, Some(Vec::new())),
-            LocalityBalancing::ZoneAware { fail_traffic_on_panic } => (*fail_traffic_on_panic, None),
+            LocalityBalancing::ZoneAware(zone) => (zone.fail_traffic_on_panic, None),
         };
         let mut routing = Self { fail_traffic_on_panic, localities };
         routing.refresh(view, random);
@@ -127,6 +128,16 @@ impl Routing {
             if let Some(at) = picked {
                 let list = if degraded { List::LocalityDegraded(at) } else { List::LocalityHealthy(at) };
                 return Some((priority, list));
+            }
+        }
+        if priority == 0
+            && let Some(zone) = view.prepared.zone()
+        {
+            match zone.route(selection) {
+                Routed::Flat => {}
+                Routed::Refused => return None,
+                Routed::Locality(at) if degraded => return Some((0, List::LocalityDegraded(at))),
+                Routed::Locality(at) => return Some((0, List::LocalityHealthy(at))),
             }
         }
         Some((priority, if degraded { List::Degraded } else { List::Healthy }))

@@ -2,13 +2,15 @@
 
 use super::testing::{Ask, Assignment, TestCluster, TestHost};
 use crate::hosts::flag;
-use crate::spec::{ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod};
+use crate::spec::{
+    ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod, ZoneAware,
+};
 
 const UNHEALTHY: u32 = flag::FAILED_EDS_HEALTH;
 const DEGRADED: u32 = flag::DEGRADED_EDS_HEALTH;
 
 const fn round_robin(locality: LocalityBalancing) -> PolicySpec {
-    PolicySpec::RoundRobin { locality }
+    PolicySpec::RoundRobin { locality, slow_start: None }
 }
 
 fn ring(hashing: ConsistentHashing) -> PolicySpec {
@@ -46,6 +48,7 @@ fn draws_at_construction_and_at_updates() {
         active_request_bias: 1.0,
         selection: SelectionMethod::NChoices,
         locality,
+        slow_start: None,
     };
     assert_eq!(draws(round_robin(LocalityBalancing::None)), [1, 0, 0, 0]);
     assert_eq!(draws(round_robin(LocalityBalancing::Weighted)), [4, 0, 1, 3]);
@@ -77,7 +80,10 @@ fn another_policy_or_setting_starts_anew() {
     let mut cluster =
         TestCluster::with_hosts(round_robin(LocalityBalancing::None), &with_flags(&[0, 0, 0]), &[1]);
     assert_eq!(cluster.picks(2), [1, 2]);
-    cluster.policy = round_robin(LocalityBalancing::ZoneAware { fail_traffic_on_panic: true });
+    cluster.policy = round_robin(LocalityBalancing::ZoneAware(ZoneAware {
+        fail_traffic_on_panic: true,
+        ..ZoneAware::default()
+    }));
     assert_eq!(cluster.reschedule(&[0]), 1);
     assert_eq!(cluster.picks(2), [0, 1]);
     cluster.policy = PolicySpec::Random { locality: LocalityBalancing::None };
@@ -129,7 +135,10 @@ fn panic_uses_every_host_or_refuses() {
     assert!(picked.panic && !picked.degraded);
     assert_eq!(cluster.panics_counted(), 6);
 
-    let refuse = round_robin(LocalityBalancing::ZoneAware { fail_traffic_on_panic: true });
+    let refuse = round_robin(LocalityBalancing::ZoneAware(ZoneAware {
+        fail_traffic_on_panic: true,
+        ..ZoneAware::default()
+    }));
     let mut cluster = TestCluster::with_hosts(refuse, &hosts, &[0]);
     let picked = cluster.pick(&[]);
     assert_eq!((picked.host, picked.panic, picked.draws), (None, true, 1));
@@ -175,6 +184,7 @@ fn every_least_request_draw_is_made_even_with_one_host() {
         active_request_bias: 1.0,
         selection: SelectionMethod::NChoices,
         locality: LocalityBalancing::None,
+        slow_start: None,
     };
     let mut cluster = TestCluster::with_hosts(policy, &with_flags(&[0]), &[0]);
     let picked = cluster.pick(&[1, 2, 3, 4]);
@@ -266,6 +276,7 @@ fn the_common_generator_is_drawn_from_like_any_other() {
         active_request_bias: 1.0,
         selection: SelectionMethod::NChoices,
         locality: LocalityBalancing::None,
+        slow_start: None,
     };
     let mut cluster = TestCluster::with_hosts(policy, &with_flags(&[0; 7]), &[0]);
     for at in 0..7 {
@@ -283,11 +294,13 @@ fn the_common_generator_is_drawn_from_like_any_other() {
             sets: &cluster.sets,
             prepared: &cluster.prepared,
             hosts: &cluster.arena,
+            since: Time(0),
         };
         let mut scheduler = Scheduler::new(view, &mut Source::Xoshiro(words.clone()), Time(0));
         let mut selection = Selection {
             load: None,
             hash: None,
+            criteria: None,
             random: &mut random,
             now: Time(0),
             candidates: 1,

@@ -1,6 +1,6 @@
 //! A cluster for tests, and the files of expectations.
 
-use super::{Prepared, Scheduler, Selection, View};
+use super::{Criteria, Local, Prepared, Scheduler, Selection, View, ZoneRuntime};
 use crate::clock::Time;
 use crate::hosts::{HostArena, HostInfo};
 use crate::random::{Draws, Source};
@@ -21,6 +21,8 @@ pub(crate) struct TestHost {
     pub(crate) address: String,
     pub(crate) hostname: String,
     pub(crate) hash_key: Option<String>,
+    /// `envoy.lb`, beside the hash key.
+    pub(crate) metadata: BTreeMap<String, Meta>,
 }
 
 impl Default for TestHost {
@@ -33,6 +35,7 @@ impl Default for TestHost {
             address: "127.0.0.1:80".into(),
             hostname: String::new(),
             hash_key: None,
+            metadata: BTreeMap::new(),
         }
     }
 }
@@ -51,9 +54,10 @@ impl TestHost {
     }
 
     fn info(&self) -> HostInfo {
+        let mut lb = self.metadata.clone();
+        lb.extend(self.hash_key.iter().map(|key| ("hash_key".to_owned(), Meta::String(key.clone()))));
         let mut metadata = Metadata::default();
-        if let Some(key) = &self.hash_key {
-            let lb = BTreeMap::from([("hash_key".to_owned(), Meta::String(key.clone()))]);
+        if !lb.is_empty() {
             metadata.0.insert("envoy.lb".into(), lb);
         }
         HostInfo {
@@ -110,6 +114,11 @@ pub(crate) struct TestCluster {
     pub(crate) slots: Vec<u32>,
     pub(crate) counters: ClusterCounters,
     pub(crate) cluster_active: u32,
+    pub(crate) now: Time,
+    /// Priority 0 of the local cluster.
+    pub(crate) local: Option<HostSet>,
+    /// Number of this node's locality.
+    pub(crate) at: Option<u32>,
     scheduler: Option<Scheduler>,
     version: u64,
 }
@@ -128,6 +137,7 @@ pub(crate) struct Picked {
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) hash: Option<u64>,
+    pub(crate) criteria: Option<&'a Criteria>,
     pub(crate) words: &'a [u64],
     pub(crate) candidates: u32,
     /// By position in the hosts of the last update.
@@ -136,14 +146,14 @@ pub(crate) struct Ask<'a> {
 
 impl Default for Ask<'_> {
     fn default() -> Self {
-        Self { hash: None, words: &[], candidates: 1, reject: None }
+        Self { hash: None, criteria: None, words: &[], candidates: 1, reject: None }
     }
 }
 
 impl TestCluster {
     pub(crate) fn new(policy: PolicySpec, assignment: Assignment) -> Self {
         let arena = HostArena::default();
-        let prepared = Prepared::build(&policy, 50, &[], &arena, None);
+        let prepared = Prepared::build(&policy, 50, &[], &arena, None, None);
         Self {
             arena,
             policy,
@@ -154,6 +164,9 @@ impl TestCluster {
             slots: Vec::new(),
             counters: ClusterCounters::default(),
             cluster_active: 0,
+            now: Time(0),
+            local: None,
+            at: None,
             scheduler: None,
             version: 0,
         }
@@ -173,6 +186,7 @@ impl TestCluster {
         let localities: Vec<Locality> = hosts.iter().map(|host| locality(host.locality)).collect();
         let weighted: Vec<(Locality, u32)> =
             self.assignment.locality_weights.iter().map(|(at, weight)| (locality(*at), *weight)).collect();
+        let at = self.at.map(locality);
         let weights: Vec<(&Locality, u32)> = weighted.iter().map(|(at, weight)| (at, *weight)).collect();
         self.sets = (0..self.assignment.priorities)
             .map(|priority| {
@@ -184,7 +198,7 @@ impl TestCluster {
                     &self.arena,
                     &members,
                     &weights,
-                    None,
+                    at.as_ref(),
                     self.assignment.overprovisioning_factor,
                     self.assignment.weighted_priority_health,
                 );
@@ -197,16 +211,37 @@ impl TestCluster {
 
     /// Prepares and refreshes for the present sets; returns how many words that drew.
     pub(crate) fn reschedule(&mut self, words: &[u64]) -> usize {
-        self.prepared =
-            Prepared::build(&self.policy, self.threshold, &self.sets, &self.arena, Some(&self.prepared));
+        let local = self.local.as_ref().map(|set| Local { set, runtime: ZoneRuntime::default() });
+        self.prepared = Prepared::build(
+            &self.policy,
+            self.threshold,
+            &self.sets,
+            &self.arena,
+            local,
+            Some(&self.prepared),
+        );
         let mut random = Source::Draws(Draws::new(words.to_vec()));
-        let view =
-            View { policy: &self.policy, sets: &self.sets, prepared: &self.prepared, hosts: &self.arena };
+        let view = View {
+            policy: &self.policy,
+            sets: &self.sets,
+            prepared: &self.prepared,
+            hosts: &self.arena,
+            since: Time(0),
+        };
         match &mut self.scheduler {
-            Some(scheduler) => scheduler.refresh(view, &mut random, Time(0)),
-            None => self.scheduler = Some(Scheduler::new(view, &mut random, Time(0))),
+            Some(scheduler) => scheduler.refresh(view, &mut random, self.now),
+            None => self.scheduler = Some(Scheduler::new(view, &mut random, self.now)),
         }
         taken(&random)
+    }
+
+    /// The same after an update that changed nothing that shows in the sets.
+    pub(crate) fn reschedule_all(&mut self) {
+        self.version += 1;
+        for set in &mut self.sets {
+            set.version = self.version;
+        }
+        self.reschedule(&[]);
     }
 
     pub(crate) fn pick(&mut self, words: &[u64]) -> Picked {
@@ -222,8 +257,9 @@ impl TestCluster {
             let mut selection = Selection {
                 load: None,
                 hash: ask.hash,
+                criteria: ask.criteria,
                 random: &mut random,
-                now: Time(0),
+                now: self.now,
                 candidates: ask.candidates,
                 reject: by_slot.as_ref().map(|reject| reject as &dyn Fn(u32) -> bool),
                 cluster_active: self.cluster_active,
@@ -232,8 +268,13 @@ impl TestCluster {
                 panic: false,
                 degraded: false,
             };
-            let view =
-                View { policy: &self.policy, sets: &self.sets, prepared: &self.prepared, hosts: &self.arena };
+            let view = View {
+                policy: &self.policy,
+                sets: &self.sets,
+                prepared: &self.prepared,
+                hosts: &self.arena,
+                since: Time(0),
+            };
             let scheduler = self.scheduler.as_mut().expect("an update came before");
             let slot = scheduler.choose(view, &mut selection);
             (slot.map(position), selection.priority, selection.panic, selection.degraded)

@@ -4,6 +4,7 @@
 use super::edf::Edf;
 use super::modulus::Modulus;
 use super::routing::{List, Routing};
+use super::slow_start::SlowStarts;
 use super::{Policy, Selection, View};
 use crate::clock::Time;
 use crate::hosts::HostArena;
@@ -48,6 +49,7 @@ pub(super) struct Weighted<R> {
     /// Drawn at construction; every rebuilt schedule starts from it again.
     seed: u64,
     priorities: Vec<Lists>,
+    slow_start: Option<Box<SlowStarts>>,
 }
 
 /// The lists of one priority by [`List::number`]. Never shrinks, so that turns survive.
@@ -70,7 +72,8 @@ impl<R: Rule> Policy for Weighted<R> {
         let (rule, balancing) = R::new(view.policy);
         let routing = Routing::new(balancing, view, random);
         let seed = random.next_u64();
-        let mut policy = Self { rule, routing, seed, priorities: Vec::new() };
+        let slow_start = view.policy.slow_start().map(|spec| Box::new(SlowStarts::new(spec, view.since)));
+        let mut policy = Self { rule, routing, seed, priorities: Vec::new(), slow_start };
         policy.rebuild(view, now);
         policy
     }
@@ -103,6 +106,9 @@ impl<R: Rule> Weighted<R> {
         let hosts = list.of(view.sets.get(priority as usize)?);
         let state = self.priorities.get_mut(priority as usize)?.states.get_mut(list.number())?;
         if let Some(schedule) = &mut state.schedule {
+            if let Some(slow_start) = &self.slow_start {
+                return starting(schedule, slow_start, &self.rule, view.hosts, selection.now);
+            }
             return schedule.pick(|slot| self.rule.weight(slot, view.hosts));
         }
         if hosts.is_empty() {
@@ -112,15 +118,24 @@ impl<R: Rule> Weighted<R> {
         self.rule.unweighted(list, selection.random, view.hosts)
     }
 
-    /// Rebuilds the lists of priorities that changed. `_now` decides whether slow start lives.
-    fn rebuild(&mut self, view: View<'_>, _now: Time) {
+    /// Rebuilds the lists of priorities that changed. `now` decides whether slow start lives.
+    fn rebuild(&mut self, view: View<'_>, now: Time) {
         if self.priorities.len() < view.sets.len() {
             self.priorities.resize_with(view.sets.len(), Lists::default);
         }
         for (lists, set) in self.priorities.iter_mut().zip(view.sets) {
-            if lists.version != Some(set.version) {
-                lists.rebuild(set, self.seed, view.hosts, &self.rule);
+            if lists.version == Some(set.version) {
+                continue;
             }
+            if let Some(slow_start) = &mut self.slow_start {
+                slow_start.observe(set, view.hosts, now);
+            }
+            let starts = self.slow_start.as_deref().filter(|slow_start| slow_start.is_live(now));
+            let weight = |slot: u32| {
+                let weight = self.rule.weight(slot, view.hosts);
+                starts.map_or(weight, |starts| weight * starts.factor(slot, view.hosts, now))
+            };
+            lists.rebuild(set, self.seed, view.hosts, starts.is_some(), weight);
         }
         // A priority that is gone may come back as another one.
         for lists in self.priorities.iter_mut().skip(view.sets.len()) {
@@ -130,7 +145,15 @@ impl<R: Rule> Weighted<R> {
 }
 
 impl Lists {
-    fn rebuild<R: Rule>(&mut self, set: &HostSet, seed: u64, hosts: &HostArena, rule: &R) {
+    /// `always`: lists of at least two hosts have a schedule even when their weights are equal.
+    fn rebuild(
+        &mut self,
+        set: &HostSet,
+        seed: u64,
+        hosts: &HostArena,
+        always: bool,
+        weight: impl Fn(u32) -> f64,
+    ) {
         self.version = Some(set.version);
         for list in List::each(set) {
             if self.states.len() <= list.number() {
@@ -139,10 +162,22 @@ impl Lists {
             let state = &mut self.states[list.number()];
             let members = list.of(set);
             state.modulus = Modulus::new(members.len());
-            state.schedule = weights_differ(members, hosts)
-                .then(|| Box::new(Edf::with_picks(members, seed, |slot| rule.weight(slot, hosts))));
+            let scheduled = (always && members.len() > 1) || weights_differ(members, hosts);
+            state.schedule = scheduled.then(|| Box::new(Edf::with_picks(members, seed, &weight)));
         }
     }
+}
+
+/// A pick under slow start. Apart: other clusters have none.
+#[inline(never)]
+fn starting<R: Rule>(
+    schedule: &mut Edf,
+    slow_start: &SlowStarts,
+    rule: &R,
+    hosts: &HostArena,
+    now: Time,
+) -> Option<u32> {
+    schedule.pick(|slot| rule.weight(slot, hosts) * slow_start.factor(slot, hosts, now))
 }
 
 fn weights_differ(list: &[u32], hosts: &HostArena) -> bool {

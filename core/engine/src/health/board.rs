@@ -268,6 +268,9 @@ impl Board {
         }
         let counts = &mut checkers.counts[checker];
         counts.verify_cluster += u64::from(verified);
+        if result.passed() && hosts.flags(slot) & flag::FAILED_ACTIVE_HC != 0 {
+            hosts.check_passed(slot, now);
+        }
         let (applied, transition) = host.take(hosts, checkers, slot, checker, result, immediate);
         if let Some(base) = interval(&checkers.list[checker], result, transition, had_traffic) {
             let at = now.plus(nanos(next(&checkers.list[checker], base, bounds, random)));

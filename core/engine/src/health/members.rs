@@ -1,5 +1,6 @@
 //! Which hosts a cluster checks, and what removal does to a checked one (`spec/breakers-and-health.md` B4).
 
+use crate::clock::Time;
 use crate::engine::Core;
 use crate::hosts::flag;
 use crate::spec::{ClusterSpec, EndpointSpec};
@@ -47,14 +48,14 @@ impl Core {
     }
 
     /// A kept host has failed its check: it goes now.
-    pub(super) fn drop_kept(&self, cluster: u32, slot: u32) {
+    pub(super) fn drop_kept(&self, cluster: u32, slot: u32, now: Time) {
         let mut master = self.master.lock();
         let Some(entry) = master.clusters.get_mut(cluster as usize) else { return };
         let Some(at) = entry.members.iter().position(|member| member.entry.slot == slot) else { return };
         let member = entry.members.remove(at);
         entry.shared.counters.lock().base.count(Counter::MembershipChange);
         self.remove_host(&master.clusters[cluster as usize], slot);
-        self.rebuild(&mut master, cluster as usize, &[member.priority]);
+        self.rebuild(&mut master, cluster as usize, &[member.priority], now);
         self.publish(&mut master);
     }
 }

@@ -202,7 +202,7 @@ impl Core {
         }
         let (_, flags) = applied.flags;
         if flags & flag::PENDING_DYNAMIC_REMOVAL != 0 && flags & flag::FAILED_ACTIVE_HC != 0 {
-            self.drop_kept(applied.cluster, applied.slot);
+            self.drop_kept(applied.cluster, applied.slot, now);
         } else if applied.changed {
             self.health_changed(applied.cluster, &[applied.slot], now);
         }

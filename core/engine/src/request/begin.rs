@@ -2,6 +2,7 @@
 
 use super::state::{Course, End, State};
 use super::{Walk, clear};
+use crate::balance::Criteria;
 use crate::clock::Time;
 use crate::engine::Core;
 use crate::hash::policy::{GeneratedCookie, HashInput, HashPolicies};
@@ -14,6 +15,7 @@ use crate::request::slab::{Slot, Taken};
 use crate::retry::{Extra, PreviousPriorities, REQUEST_HEADERS, RetryPolicy, RetrySettings, stream_duration};
 use crate::route::RequestView;
 use crate::spec::RetryOn;
+use std::sync::Arc;
 use twox_hash::XxHash64;
 
 /// Target number of a name that no document has.
@@ -66,6 +68,8 @@ impl<'a> Walk<'a> {
         stateless: Option<Stateless>,
         out: &mut Decision,
     ) -> Result<(), Misuse> {
+        // Read before anything is taken: a text that is no JSON object refuses the head.
+        let own_criteria = self.own_criteria(head)?;
         let policy = match head.target {
             0 => policies.tables.find(view, self.random).map(|route| policies.by_route[route]),
             UNKNOWN_TARGET => None,
@@ -93,7 +97,7 @@ impl<'a> Walk<'a> {
         };
         st.policy = at;
         let policy = &policies.list[at as usize];
-        let (cluster, word) = match self.lead(policies, policy, view) {
+        let (cluster, word, criteria) = match self.lead(policies, policy, view) {
             Ok(led) => led,
             Err(Answer::Direct(status)) => {
                 self.refuse(id.pack(), slot, st, refusal::DIRECT_RESPONSE, status, 0, out);
@@ -116,6 +120,13 @@ impl<'a> Walk<'a> {
         }
         if let Some(own) = policies.cluster(cluster).filter(|own| own.hashes) {
             self.hash(st, policies, policy, own, head, view);
+        }
+        if policies.cluster(cluster).is_some_and(|own| own.subsets) {
+            Self::criteria(st, criteria.or(policy.criteria.as_ref()), own_criteria);
+        }
+        if !head.override_host.is_empty() {
+            let strict = head.override_host.strip_prefix('!');
+            st.rare().wanted = Some((strict.unwrap_or(head.override_host).to_owned(), strict.is_some()));
         }
         if policy.rewrites
             && let Some(route) = policy.route
@@ -147,6 +158,15 @@ impl<'a> Walk<'a> {
         }
         self.first(policies, slot, id.pack(), st, out);
         Ok(())
+    }
+
+    /// The `envoy.lb` criteria that a head brings.
+    fn own_criteria(&self, head: &Head<'_>) -> Result<Option<Criteria>, Misuse> {
+        if head.metadata.is_empty() {
+            return Ok(None);
+        }
+        let fields = (self.core.settings.read_json)(head.metadata).map_err(|_| Misuse::Invalid)?;
+        Ok((!fields.is_empty()).then(|| Criteria::new(fields)))
     }
 
     /// Section 4 of `spec/retry-and-timeouts.md`, when the request has a say.
@@ -311,40 +331,53 @@ impl<'a> Walk<'a> {
         core.slab.take(self.free, core.settings.first_generation).ok_or(Misuse::Limit)
     }
 
-    /// Which cluster the route leads to, and the word that chose among several.
-    fn lead(
+    /// Which cluster the route leads to, the word that chose among several, and what to match there.
+    fn lead<'p>(
         &mut self,
         policies: &Policies,
-        policy: &RequestPolicy,
+        policy: &'p RequestPolicy,
         view: &RequestView<'_>,
-    ) -> Result<(u32, u64), Answer> {
+    ) -> Result<(u32, u64, Option<&'p Arc<Criteria>>), Answer> {
         let exists = |index: &u32| policies.cluster(*index).is_some();
         match &policy.leads {
-            Leads::Cluster(index) if exists(index) => Ok((*index, 0)),
+            Leads::Cluster(index) if exists(index) => Ok((*index, 0, None)),
             Leads::Cluster(_) => Err(Answer::NoCluster(503, String::new())),
             Leads::Header { name, missing } => {
                 let value = view.headers.first(name).unwrap_or(b"");
                 let name = std::str::from_utf8(value).unwrap_or("");
                 let index = policies.names.get(name).copied().filter(exists);
-                index.map(|index| (index, 0)).ok_or_else(|| Answer::NoCluster(*missing, name.to_owned()))
+                let index = index.ok_or_else(|| Answer::NoCluster(*missing, name.to_owned()))?;
+                Ok((index, 0, None))
             }
             Leads::Weighted { clusters, total } => {
                 let word = self.random.next_u64();
                 let mut at = word % (*total).max(1);
-                for (index, weight) in clusters {
-                    if at < *weight {
-                        return if exists(index) {
-                            Ok((*index, word))
+                for lead in clusters {
+                    if at < lead.weight {
+                        return if exists(&lead.cluster) {
+                            Ok((lead.cluster, word, lead.criteria.as_ref()))
                         } else {
                             Err(Answer::NoCluster(503, String::new()))
                         };
                     }
-                    at -= weight;
+                    at -= lead.weight;
                 }
                 Err(Answer::NoCluster(503, String::new()))
             }
             Leads::Direct { status, .. } => Err(Answer::Direct(*status)),
         }
+    }
+
+    /// What the route, or its chosen cluster, and the request itself ask of metadata; the request wins.
+    #[cold]
+    fn criteria(st: &mut State, route: Option<&Arc<Criteria>>, own: Option<Criteria>) {
+        let criteria = match (route, own) {
+            (Some(route), Some(own)) => Arc::new(own.over(route.fields())),
+            (Some(route), None) => Arc::clone(route),
+            (None, Some(own)) => Arc::new(own),
+            (None, None) => return,
+        };
+        st.rare().criteria = Some(criteria);
     }
 
     fn limits(&mut self, st: &mut State, head: &Head<'_>) {
@@ -462,8 +495,7 @@ fn check(head: &Head<'_>) -> Result<(), Misuse> {
     if head.text_len() > Head::TEXT_LIMIT {
         return Err(Misuse::Limit);
     }
-    // Selecting a host by address is no mechanism of this version; taking it silently would look as if it were.
-    if !(-1..=1).contains(&head.priority) || head.body > 3 || !head.override_host.is_empty() {
+    if !(-1..=1).contains(&head.priority) || head.body > 3 || head.override_host == "!" {
         return Err(Misuse::Invalid);
     }
     Ok(())

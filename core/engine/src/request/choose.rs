@@ -1,8 +1,9 @@
 //! The next attempt, or a wait, or a refusal.
 
 use super::state::{Attempt, Phase, State};
+use super::wanted::wanted;
 use super::{Waiters, Walk, clear};
-use crate::balance::{PriorityLoad, Selection};
+use crate::balance::{Criteria, PriorityLoad, Selection};
 use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
 use crate::clock::{Time, nanos};
 use crate::cluster::ClusterView;
@@ -34,6 +35,9 @@ struct Picked {
 struct Want<'w> {
     hash: Option<u64>,
     own_hashes: &'w [(u32, Option<u64>)],
+    criteria: Option<&'w Criteria>,
+    /// A host by address, and whether no other will do.
+    wanted: Option<&'w (String, bool)>,
     number: u32,
     candidates: u32,
     reject: Option<&'w dyn Fn(u32) -> bool>,
@@ -94,7 +98,7 @@ impl<'a> Walk<'a> {
         // A first choice among hosts of its own is by far the most frequent one.
         match &self.snapshot.clusters[st.cluster as usize].view {
             Some(view) if view.composite.is_none() && !st.is_retry && !st.has_rare => {
-                match self.among(st.cluster, view, st.hash, 1, None, None) {
+                match self.among(st.cluster, view, st.hash, None, 1, None, None) {
                     Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
                     Err(why) => self.no_host(request, slot, st, why, out),
                 }
@@ -148,18 +152,18 @@ impl<'a> Walk<'a> {
     fn choose_cluster_again(&mut self, policies: &Policies, st: &mut State) {
         let Leads::Weighted { clusters, .. } = &policies.request(st).leads else { return };
         let Some((word, used)) = st.rare.as_deref_mut().and_then(|rare| rare.again.as_mut()) else { return };
-        if clusters.iter().all(|(cluster, weight)| *weight == 0 || used.contains(cluster)) {
+        if clusters.iter().all(|lead| lead.weight == 0 || used.contains(&lead.cluster)) {
             used.clear();
         }
-        let left = || clusters.iter().filter(|(cluster, _)| !used.contains(cluster));
-        let total: u64 = left().map(|(_, weight)| weight).sum();
+        let left = || clusters.iter().filter(|lead| !used.contains(&lead.cluster));
+        let total: u64 = left().map(|lead| lead.weight).sum();
         let mut at = *word % total.max(1);
-        let chosen = left().find(|(_, weight)| {
-            let here = at < *weight;
-            at = at.saturating_sub(*weight);
+        let chosen = left().find(|lead| {
+            let here = at < lead.weight;
+            at = at.saturating_sub(lead.weight);
             here
         });
-        let Some((cluster, _)) = chosen.copied() else { return };
+        let Some(cluster) = chosen.map(|lead| lead.cluster) else { return };
         used.push(cluster);
         st.course.cluster = cluster;
     }
@@ -474,7 +478,9 @@ impl<'a> Walk<'a> {
         let predicates = st.is_retry && retry.rejects();
         let want = Want {
             hash: st.hash,
+            criteria: rare.and_then(|rare| rare.criteria.as_deref()),
             own_hashes,
+            wanted: rare.and_then(|rare| rare.wanted.as_ref()).filter(|_| !st.is_retry && st.number <= 1),
             number: st.number,
             candidates: if st.is_retry { retry.candidates } else { 1 },
             reject: if predicates { Some(&reject) } else { None },
@@ -488,6 +494,14 @@ impl<'a> Walk<'a> {
         let Some(view) = &self.snapshot.clusters[cluster as usize].view else {
             return Err(resource::SUB_CLUSTER_MISSING);
         };
+        if let Some((address, strict)) = want.wanted {
+            match wanted(&self.core.hosts, view, address) {
+                Some((slot, priority)) => return Ok(Picked { slot, cluster, priority, bits: 0 }),
+                // A composite has no hosts: the word is its sub-cluster's.
+                None if *strict && view.composite.is_none() => return Err(resource::NONE),
+                None => {}
+            }
+        }
         match &view.composite {
             Some(subs) => self.composite(subs, want),
             None => {
@@ -499,18 +513,20 @@ impl<'a> Walk<'a> {
                     want.priorities.set(Some(plugin));
                     load
                 });
-                self.among(cluster, view, hash, want.candidates, want.reject, load.as_ref())
+                self.among(cluster, view, hash, want.criteria, want.candidates, want.reject, load.as_ref())
             }
         }
     }
 
     /// One selection among a cluster's own hosts.
+    #[expect(clippy::too_many_arguments, reason = "what a selection brings, most of it rare")]
     #[inline]
     fn among(
         &mut self,
         cluster: u32,
         view: &ClusterView,
         hash: Option<u64>,
+        criteria: Option<&Criteria>,
         candidates: u32,
         reject: Option<&dyn Fn(u32) -> bool>,
         load: Option<&PriorityLoad>,
@@ -522,6 +538,7 @@ impl<'a> Walk<'a> {
         let cluster_active = if view.bounded { active(0).saturating_add(active(1)) } else { 0 };
         let mut selection = Selection {
             hash,
+            criteria,
             random: self.random,
             now: self.now,
             candidates,

@@ -9,6 +9,7 @@ mod choose;
 mod close;
 mod report;
 mod tell;
+mod wanted;
 
 use crate::breaker::{Ask, Grant, Promotions};
 use crate::clock::Time;

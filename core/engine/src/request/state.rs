@@ -1,5 +1,6 @@
 //! The state of one downstream request (`spec/retry-and-timeouts.md` section 1).
 
+use crate::balance::Criteria;
 use crate::clock::Time;
 use crate::outcome::NEVER;
 use crate::policies::{Policies, Wants};
@@ -7,6 +8,7 @@ use crate::retry::{BackOff, Extra, PreviousPriorities};
 use crate::spec::RetryOn;
 use smallvec::SmallVec;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -268,6 +270,10 @@ pub(crate) struct Rare {
     pub(crate) grpc_timeout: bool,
     /// Name of a cluster that does not exist.
     pub(crate) missing: String,
+    /// The host that the first attempt asks for, and whether no other will do.
+    pub(crate) wanted: Option<(String, bool)>,
+    /// What the host's metadata must say.
+    pub(crate) criteria: Option<Arc<Criteria>>,
 }
 
 impl State {

@@ -236,7 +236,11 @@ fn wanted_headers_are_ordinary_and_unique() {
     routes[1].matcher.grpc = true;
     routes[1].action = to(ClusterSource::Header("x-a".into()));
     routes[2].action = to(ClusterSource::Header(":authority".into()));
-    routes[3].action = to(ClusterSource::Weighted(vec![WeightedCluster { name: "c".into(), weight: 1 }]));
+    routes[3].action = to(ClusterSource::Weighted(vec![WeightedCluster {
+        name: "c".into(),
+        weight: 1,
+        ..WeightedCluster::default()
+    }]));
     let tables = compile(vec![host("h", &["*"], routes)]);
     let mut seen = Vec::new();
     tables.wanted_headers(&mut |name| seen.push(name.to_owned()));

@@ -1,6 +1,8 @@
 //! Clusters (`spec/load-balancing.md` section 1.3, `spec/breakers-and-health.md` A1).
 
-use super::{Endpoints, ForwardSpec, HashPolicySpec, HealthCheckSpec, OutlierSpec, PolicySpec, RetrySpec};
+use super::{
+    Endpoints, ForwardSpec, HashPolicySpec, HealthCheckSpec, HealthStatus, OutlierSpec, PolicySpec, RetrySpec,
+};
 use std::time::Duration;
 
 /// One cluster.
@@ -50,6 +52,9 @@ pub struct ClusterSpec {
     pub connections: Option<ConnectionStyle>,
     /// Hosts are spoken to over TLS (only shapes URLs).
     pub secure: bool,
+    /// `common_lb_config.override_host_status`: what a host that a request asks for by address may be. Defaults to
+    /// UNKNOWN, HEALTHY and DEGRADED; none = no host may.
+    pub override_host_status: Vec<HealthStatus>,
 }
 
 impl Default for ClusterSpec {
@@ -77,6 +82,7 @@ impl Default for ClusterSpec {
             defaults: None,
             connections: None,
             secure: false,
+            override_host_status: vec![HealthStatus::Unknown, HealthStatus::Healthy, HealthStatus::Degraded],
         }
     }
 }

@@ -10,6 +10,7 @@ mod outlier;
 mod policy;
 mod retry;
 mod route;
+mod subset;
 mod value;
 
 pub use cluster::{
@@ -20,13 +21,14 @@ pub use health::{HealthCheckSpec, HttpProbe, Probe};
 pub use outlier::{ErrorMatch, OutlierSpec};
 pub use policy::{
     ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LocalityBalancing, PolicySpec, RegexRewrite,
-    SelectionMethod,
+    SelectionMethod, SlowStart, ZoneAware,
 };
 pub use retry::{BackOffSpec, RateLimitedSpec, ResetFormat, RetryOn, RetrySpec};
 pub use route::{
     ClusterSource, ForwardSpec, HeaderMatch, MatchSpec, PathMatch, QueryMatch, RouteAction, RouteSpec,
     RouteTableSpec, StringMatch, VirtualHostSpec, WeightedCluster,
 };
+pub use subset::{SelectorFallback, SubsetFallback, SubsetSelector, SubsetSpec};
 pub use value::{Metadata, Value};
 
 /// Everything one engine serves.
@@ -38,6 +40,10 @@ pub struct Specs {
     pub route_tables: Vec<RouteTableSpec>,
     /// Runtime values, flattened: `a.b.c` to its value.
     pub runtime: Vec<(String, Value)>,
+    /// Where this node is; `None` = nowhere, no locality is the local one.
+    pub locality: Option<Locality>,
+    /// The cluster that this node belongs to, of which zone-aware routing needs to know; `None` = none.
+    pub local_cluster: Option<String>,
 }
 
 /// A fault that only shows when all specs are seen together.

@@ -1,5 +1,7 @@
 //! Load-balancing policies and request hash policies (`spec/load-balancing.md` sections 13 to 20).
 
+use super::SubsetSpec;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a cluster chooses a host.
@@ -9,6 +11,8 @@ pub enum PolicySpec {
     RoundRobin {
         /// Locality handling.
         locality: LocalityBalancing,
+        /// New hosts start with part of their weight; `None` = with all of it.
+        slow_start: Option<SlowStart>,
     },
     /// Section 14.
     LeastRequest {
@@ -20,6 +24,8 @@ pub enum PolicySpec {
         selection: SelectionMethod,
         /// Locality handling.
         locality: LocalityBalancing,
+        /// New hosts start with part of their weight; `None` = with all of it.
+        slow_start: Option<SlowStart>,
     },
     /// Section 15.
     Random {
@@ -48,14 +54,48 @@ pub enum PolicySpec {
         /// `locality_weighted_lb_config` is present.
         locality_weighted: bool,
     },
+    /// Section 22.
+    Subset(Arc<SubsetSpec>),
     /// The cluster type brings its own (composite).
     ClusterProvided,
 }
 
 impl Default for PolicySpec {
     fn default() -> Self {
-        Self::RoundRobin { locality: LocalityBalancing::default() }
+        Self::RoundRobin { locality: LocalityBalancing::default(), slow_start: None }
     }
+}
+
+impl PolicySpec {
+    /// The policy that chooses hosts: this one, or that of its subsets.
+    pub fn chooser(&self) -> &Self {
+        match self {
+            Self::Subset(subset) => subset.child.chooser(),
+            other => other,
+        }
+    }
+
+    /// How new hosts start; `None` = with their whole weight.
+    pub fn slow_start(&self) -> Option<&SlowStart> {
+        match self {
+            Self::RoundRobin { slow_start, .. } | Self::LeastRequest { slow_start, .. } => {
+                slow_start.as_ref()
+            }
+            Self::Subset(subset) => subset.child.slow_start(),
+            Self::Random { .. } | Self::RingHash { .. } | Self::Maglev { .. } | Self::ClusterProvided => None,
+        }
+    }
+}
+
+/// `slow_start_config` of round_robin and least_request (section 16).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowStart {
+    /// How long a host starts; whole milliseconds, above zero.
+    pub window: Duration,
+    /// Exponent's inverse. Defaults to 1.0; zero, negative and NaN act as 1.0.
+    pub aggression: f64,
+    /// Least part of its weight that a host has. Defaults to 0.1; not limited to 1.
+    pub min_weight: f64,
 }
 
 /// `selection_method` of least_request.
@@ -76,11 +116,35 @@ pub enum LocalityBalancing {
     None,
     /// `locality_weighted_lb_config {}`.
     Weighted,
-    /// `zone_aware_lb_config`, as far as it acts without a local cluster.
-    ZoneAware {
-        /// Refuse instead of using every host while a priority panics. Defaults to false.
-        fail_traffic_on_panic: bool,
-    },
+    /// `zone_aware_lb_config`. With a local cluster its defaults act without it, too.
+    ZoneAware(ZoneAware),
+}
+
+/// `zone_aware_lb_config` (section 12.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneAware {
+    /// Percent of the picks routed by zone; above 100 acts as 100. Defaults to 100.
+    pub routing_enabled: u32,
+    /// Fewer healthy hosts are not routed by zone. Defaults to 6.
+    pub min_cluster_size: u64,
+    /// Refuse instead of using every host while a priority, or the local cluster, panics. Defaults to false.
+    pub fail_traffic_on_panic: bool,
+    /// All picks stay in the own zone when it has so many healthy hosts. Defaults to none.
+    pub force_local_zone: Option<u32>,
+    /// Zones are compared by weight instead of number of hosts. Defaults to false.
+    pub by_weight: bool,
+}
+
+impl Default for ZoneAware {
+    fn default() -> Self {
+        Self {
+            routing_enabled: 100,
+            min_cluster_size: 6,
+            fail_traffic_on_panic: false,
+            force_local_zone: None,
+            by_weight: false,
+        }
+    }
 }
 
 /// Hash of ring points.

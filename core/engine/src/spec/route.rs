@@ -214,10 +214,12 @@ pub enum ClusterSource {
 }
 
 /// One entry of `weighted_clusters`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WeightedCluster {
     /// Cluster name.
     pub name: String,
     /// 0 = never.
     pub weight: u32,
+    /// Subset criteria (`envoy.lb`) over the route's.
+    pub metadata_match: Option<Metadata>,
 }

@@ -72,7 +72,7 @@ fn set(engine: &Engine, cluster: &str, endpoints: &Endpoints) -> Result<Option<u
             u32::MAX
         )));
     }
-    Ok(engine.core.set_endpoints(cluster, endpoints))
+    Ok(engine.core.set_endpoints(cluster, endpoints, engine.at(0)))
 }
 
 /// `port_name=http`, `only_passing`, `ip_address`, apart by `&`.

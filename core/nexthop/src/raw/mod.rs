@@ -99,7 +99,7 @@ pub fn update(engine: u64, documents: &[Document<'_>]) -> Result<u64, Error> {
         let mut kept = engine.documents.lock();
         if let [only @ Document { kind: document_kind::RUNTIME, .. }] = documents {
             let values = kept.set_runtime(only)?;
-            let epoch = engine.core.set_runtime(&values);
+            let epoch = engine.core.set_runtime(&values, engine.at(0));
             engine.refresh_shared();
             return Ok(epoch);
         }

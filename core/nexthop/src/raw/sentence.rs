@@ -24,11 +24,13 @@ pub fn sentence(misuse: Misuse) -> &'static str {
 #[cold]
 pub fn sentence_of_head(head: &Head<'_>, misuse: Misuse) -> String {
     match misuse {
-        Misuse::Invalid if !head.override_host.is_empty() => {
-            format!(
-                "override_host is {:?}; it is not available in this version, leave it out",
-                head.override_host
-            )
+        Misuse::Invalid if head.override_host == "!" => {
+            "override_host is \"!\"; give an address, with `!` before it when no other host will do".into()
+        }
+        Misuse::Invalid
+            if !head.metadata.is_empty() && nexthop_config::parse_metadata_json(head.metadata).is_err() =>
+        {
+            format!("metadata is {:?}; give a JSON object of names and values", head.metadata)
         }
         Misuse::Invalid if !(-1..=1).contains(&head.priority) => {
             format!("priority is {}; -1 stands for the route's, 0 for DEFAULT, 1 for HIGH", head.priority)

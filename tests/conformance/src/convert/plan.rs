@@ -95,7 +95,10 @@ pub(crate) fn rules(
     for (path, inner) in behaviour_of.get("by_path").entries() {
         rules(script, host, path, inner)?;
     }
-    if behaviour_of.has("else") { rules(script, host, prefix, behaviour_of.get("else")) } else { Ok(()) }
+    // Any other path is answered plainly.
+    let plain = "ok".into();
+    let other = if behaviour_of.has("else") { behaviour_of.get("else") } else { &plain };
+    rules(script, host, prefix, other)
 }
 
 /// Adds a rule.

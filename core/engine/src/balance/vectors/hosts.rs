@@ -6,7 +6,8 @@ use crate::hosts::flag;
 use crate::spec::{LocalityBalancing, PolicySpec, SelectionMethod};
 use serde_json::Value;
 
-const ROUND_ROBIN: PolicySpec = PolicySpec::RoundRobin { locality: LocalityBalancing::None };
+const ROUND_ROBIN: PolicySpec =
+    PolicySpec::RoundRobin { locality: LocalityBalancing::None, slow_start: None };
 
 /// The hosts of a step: by weights, or so many of which the first are healthy.
 fn hosts_of(step: &Value) -> Vec<TestHost> {
@@ -61,6 +62,7 @@ fn least_request_of(given: &Value) -> PolicySpec {
             _ => SelectionMethod::NChoices,
         },
         locality: LocalityBalancing::None,
+        slow_start: None,
     }
 }
 

@@ -5,3 +5,6 @@ mod hosts;
 mod priorities;
 mod retries;
 mod schedules;
+mod starting;
+mod subsets;
+mod zones;

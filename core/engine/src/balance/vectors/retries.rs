@@ -5,7 +5,8 @@ use crate::spec::{ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec
 use serde_json::Value;
 use std::cell::Cell;
 
-const ROUND_ROBIN: PolicySpec = PolicySpec::RoundRobin { locality: LocalityBalancing::None };
+const ROUND_ROBIN: PolicySpec =
+    PolicySpec::RoundRobin { locality: LocalityBalancing::None, slow_start: None };
 
 /// Candidates as the request code counts them: the setting is stored in 32 bits, 0 acts as 1, and one more.
 fn candidates(given: &Value) -> u32 {

@@ -129,7 +129,7 @@ impl Mesh {
     }
 
     pub(super) fn apply(&mut self) {
-        self.core.set_endpoints("c", &self.endpoints).unwrap();
+        self.core.set_endpoints("c", &self.endpoints, Time(0)).unwrap();
     }
 
     pub(super) fn remove_first(&mut self) -> EndpointSpec {

@@ -104,7 +104,7 @@ impl Mesh {
     }
 
     fn apply(&mut self) {
-        self.core.set_endpoints("c", &self.endpoints).unwrap();
+        self.core.set_endpoints("c", &self.endpoints, self.now).unwrap();
         self.core.refresh(&mut self.worker, self.now);
     }
 }
@@ -180,12 +180,12 @@ fn runtime_values_act_at_once_and_disturb_no_scheduler() {
         mesh.request(bad);
     }
     assert_eq!(mesh.active(), 0, "two failures of three");
-    mesh.core.set_runtime(&[]);
+    mesh.core.set_runtime(&[], mesh.now);
     assert_eq!(version(&mesh), before);
     mesh.request(bad);
     mesh.request(bad);
     assert_eq!(mesh.active(), 0, "the counter is past the threshold of 1");
-    mesh.core.set_runtime(&[number("consecutive_5xx", 4.0)]);
+    mesh.core.set_runtime(&[number("consecutive_5xx", 4.0)], mesh.now);
     mesh.request(bad);
     mesh.request(bad);
     assert_eq!(mesh.active(), 1);
