@@ -95,7 +95,7 @@ class HeadTest {
       Meshes.usage("invalid", () -> mesh.request(Head.of("api").header("x-user", "\ud800")));
       List<String> hole = new ArrayList<>();
       hole.add(null);
-      Meshes.named("a value of header x-user", () -> mesh.request(Head.of("api").headers(name -> hole)));
+      Meshes.named("a value of header x-user", () -> mesh.request(Head.of("api").headers(name -> "x-user".equals(name) ? hole : List.of())));
     }
   }
 
