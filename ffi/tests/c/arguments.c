@@ -197,7 +197,7 @@ static void numbers(nexthop_engine engine) {
 }
 
 static void blocks(nexthop_engine engine) {
-  char names[256], block[128];
+  char names[1024], block[128];
   size_t n = 0;
   uint32_t set = 0, number = 0;
   SAME(nexthop_want(engine, 0, &set, names, sizeof names, &n), NEXTHOP_OK);
