@@ -121,7 +121,6 @@ class Binding {
     return (this.requestWanted ??= this.fetchWanted(0));
   }
 
-  /** What every answer may carry besides itself. */
   /** A fact about a request or attempt. */
   tell(low, high, what) {
     const { words } = this;
@@ -133,6 +132,7 @@ class Binding {
     if (words[30] > 0) this.signals(words[30]);
   }
 
+  /** What every answer may carry besides itself. */
   signals(bits) {
     if ((bits & WAKE) !== 0) this.wake();
     if ((bits & WANT_CHANGED) !== 0) this.requestWanted = undefined;

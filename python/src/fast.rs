@@ -176,72 +176,42 @@ fn raise(error: PyErr) -> *mut PyObject {
     null_mut()
 }
 
-unsafe extern "C" fn choose_host(
-    slf: *mut PyObject,
-    args: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut PyObject,
-) -> *mut PyObject {
-    run(slf, args, count, names, "_choose_host", |py, call| {
-        if !call.plain(1) {
-            return None;
+/// A method: `$count` arguments and none by name is its usual shape, `$other` takes every other one.
+macro_rules! method {
+    ($name:ident, $count:literal, $other:literal, |$py:ident, $call:ident, $self:ident: $class:ty| $body:expr) => {
+        unsafe extern "C" fn $name(
+            slf: *mut PyObject,
+            args: *const *mut PyObject,
+            count: ffi::Py_ssize_t,
+            names: *mut PyObject,
+        ) -> *mut PyObject {
+            run(slf, args, count, names, $other, |$py, $call| {
+                if !$call.plain($count) {
+                    return None;
+                }
+                // SAFETY: a method of this class.
+                let $self = unsafe { $call.receiver::<$class>($py) };
+                $body
+            })
         }
-        // SAFETY: a method of this class.
-        let engine = unsafe { call.receiver::<Engine>(py) };
-        let target = engine.get().last_target(call.first(py))?;
-        Some(Engine::choose_one(engine, target).map(Py::into_any))
-    })
+    };
 }
 
-unsafe extern "C" fn attempt_complete(
-    slf: *mut PyObject,
-    args: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut PyObject,
-) -> *mut PyObject {
-    run(slf, args, count, names, "_complete", |py, call| {
-        if !call.plain(1) {
-            return None;
-        }
-        let status = call.status(py)?;
-        // SAFETY: a method of this class.
-        let attempt = unsafe { call.receiver::<Attempt>(py) };
-        Some(attempt.get().complete_status(py, status).map(Py::into_any))
-    })
-}
-
-unsafe extern "C" fn pick(
-    slf: *mut PyObject,
-    args: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut PyObject,
-) -> *mut PyObject {
-    run(slf, args, count, names, "_pick", |py, call| {
-        if !call.plain(0) {
-            return None;
-        }
-        // SAFETY: a method of this class.
-        let picker = unsafe { call.receiver::<Picker>(py) };
-        Some(picker.get().choose(py, 1, None).map(|number| integer(py, number.into())))
-    })
-}
-
-unsafe extern "C" fn picker_complete(
-    slf: *mut PyObject,
-    args: *const *mut PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut PyObject,
-) -> *mut PyObject {
-    run(slf, args, count, names, "_complete", |py, call| {
-        if !call.plain(1) {
-            return None;
-        }
-        let status = call.status(py)?;
-        // SAFETY: a method of this class.
-        let picker = unsafe { call.receiver::<Picker>(py) };
-        Some(picker.get().report(py, status).map(|action| integer(py, action.into())))
-    })
-}
+method!(choose_host, 1, "_choose_host", |py, call, engine: Engine| {
+    let target = engine.get().last_target(call.first(py))?;
+    Some(Engine::choose_one(engine, target).map(Py::into_any))
+});
+method!(attempt_complete, 1, "_complete", |py, call, attempt: Attempt| {
+    let status = call.status(py)?;
+    Some(attempt.get().complete_status(py, status).map(Py::into_any))
+});
+method!(pick, 0, "_pick", |py, call, picker: Picker| {
+    Some(picker.get().choose(py, 1, None).map(|number| integer(py, number.into())))
+});
+method!(picker_complete, 1, "_complete", |py, call, picker: Picker| {
+    let status = call.status(py)?;
+    Some(picker.get().report(py, status).map(|action| integer(py, action.into())))
+});
 
 /// A Python integer; the small ones are shared.
 fn integer(py: Python<'_>, number: i64) -> Py<PyAny> {

@@ -195,6 +195,27 @@ pub struct HostInfo {
     pub secure: bool,
 }
 
+#[cfg(test)]
+impl HostInfo {
+    /// A plain host of a cluster `c`.
+    pub(crate) fn at(address: &str) -> Self {
+        Self {
+            address: address.to_owned(),
+            port: 80,
+            hostname: String::new(),
+            cluster: "c".into(),
+            cluster_index: 0,
+            weight: 1,
+            priority: 0,
+            locality: Locality::default(),
+            metadata: Metadata::default(),
+            health: HealthStatus::Unknown,
+            connect_timeout: 0,
+            secure: false,
+        }
+    }
+}
+
 /// A run of hosts, column by column.
 struct Columns {
     loads: Box<[HostLoad]>,

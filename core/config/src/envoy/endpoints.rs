@@ -113,14 +113,7 @@ fn lb_endpoint(at: &At<'_>, names: Names) -> Result<EndpointSpec> {
 
 /// Reads a `HealthStatus`. Envoy takes any number; one without a name says nothing.
 pub(super) fn health_status(at: &At<'_>) -> Result<HealthStatus> {
-    Ok(match at.open_enumeration(HEALTH)? {
-        1 => HealthStatus::Healthy,
-        2 => HealthStatus::Unhealthy,
-        3 => HealthStatus::Draining,
-        4 => HealthStatus::Timeout,
-        5 => HealthStatus::Degraded,
-        _ => HealthStatus::Unknown,
-    })
+    Ok(HealthStatus::from_number(at.open_enumeration(HEALTH)?).unwrap_or_default())
 }
 
 fn endpoint_checks(at: &At<'_>) -> Result<EndpointChecks> {

@@ -38,14 +38,8 @@ fn host(at: &At<'_>) -> Result<(u32, Option<Locality>, EndpointSpec)> {
     let mut host = address(&msg.need("address")?)?;
     host.weight = msg.or("weight", 1, |w| w.u32_in(1, u32::MAX))?;
     host.hostname = msg.or("hostname", host.hostname, |name| name.text())?;
-    host.health = match msg.or("health", 0, |h| h.enumeration(HEALTH))? {
-        1 => HealthStatus::Healthy,
-        2 => HealthStatus::Unhealthy,
-        3 => HealthStatus::Draining,
-        4 => HealthStatus::Timeout,
-        5 => HealthStatus::Degraded,
-        _ => HealthStatus::Unknown,
-    };
+    let health = msg.or("health", 0, |h| h.enumeration(HEALTH))?;
+    host.health = HealthStatus::from_number(health).unwrap_or_default();
     if let Some(metadata) = msg.get("metadata") {
         let values = metadata.is_map().then(|| struct_of(metadata.node)).flatten();
         let values = values.ok_or_else(|| metadata.expected("a mapping"))?;

@@ -5,7 +5,7 @@ use crate::clock::Time;
 use crate::hosts::{HostArena, HostInfo};
 use crate::random::{Draws, Source};
 use crate::sets::{HostSet, Member};
-use crate::spec::{HealthStatus, Locality, Metadata, PolicySpec, Value as Meta};
+use crate::spec::{Locality, Metadata, PolicySpec, Value as Meta};
 use crate::stats::{ClusterCounters, Counter};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -61,18 +61,12 @@ impl TestHost {
             metadata.0.insert("envoy.lb".into(), lb);
         }
         HostInfo {
-            address: self.address.clone(),
-            port: 0,
             hostname: self.hostname.clone(),
-            cluster: "test".into(),
-            cluster_index: 0,
             weight: self.weight,
             priority: self.priority as u32,
             locality: locality(self.locality),
             metadata,
-            health: HealthStatus::Unknown,
-            connect_timeout: 0,
-            secure: false,
+            ..HostInfo::at(&self.address)
         }
     }
 }

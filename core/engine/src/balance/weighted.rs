@@ -85,20 +85,11 @@ impl<R: Rule> Policy for Weighted<R> {
 
     #[inline(never)]
     fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
-        if selection.reject.is_none() {
-            return self.candidate(view, selection);
-        }
-        selection.examine(|selection, _| self.one_of_several(view, selection))
+        selection.examine(|selection, _| self.candidate(view, selection))
     }
 }
 
 impl<R: Rule> Weighted<R> {
-    /// Apart, so that the frequent case is laid out once and whole.
-    #[inline(never)]
-    fn one_of_several(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
-        self.candidate(view, selection)
-    }
-
     #[inline]
     fn candidate(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
         let word = selection.random.next_u64();

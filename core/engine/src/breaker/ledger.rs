@@ -94,26 +94,22 @@ impl Ledger {
     /// The same; calls credits back before it gives up.
     #[cold]
     pub(crate) fn take_last_request(&self, max: u32, members: Members<'_>, priority: usize) -> bool {
-        loop {
-            if take(&self.requests, max) {
-                return true;
-            }
+        while !take(&self.requests, max) {
             if !self.call_back(members, priority) {
                 return false;
             }
         }
+        true
     }
 
     /// Whether fewer than `max` places are taken; calls credits back before it says no.
     pub(crate) fn has_room(&self, max: u32, members: Members<'_>, priority: usize) -> bool {
-        loop {
-            if self.requests.load(Relaxed) < max {
-                return true;
-            }
+        while self.requests.load(Relaxed) >= max {
             if !self.call_back(members, priority) {
                 return false;
             }
         }
+        true
     }
 
     /// Takes a place whatever the limit.

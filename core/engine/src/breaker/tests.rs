@@ -5,7 +5,7 @@ use super::queue::{Grant, Queues};
 use super::{Ledger, Members};
 use crate::hosts::{HostArena, HostEntry, HostInfo};
 use crate::random::{Random, Xoshiro256};
-use crate::spec::{ConnectionStyle, HealthStatus, Locality, Metadata, RetryBudget, Thresholds};
+use crate::spec::{ConnectionStyle, RetryBudget, Thresholds};
 use crate::stats::ClusterCounters;
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -20,23 +20,6 @@ impl Promotions for Nobody {
     fn wake(&self, _: u64) {}
 }
 
-fn info() -> HostInfo {
-    HostInfo {
-        address: "10.0.0.1:80".into(),
-        port: 80,
-        hostname: String::new(),
-        cluster: "c".into(),
-        cluster_index: 0,
-        weight: 1,
-        priority: 0,
-        locality: Locality::default(),
-        metadata: Metadata::default(),
-        health: HealthStatus::Unknown,
-        connect_timeout: 0,
-        secure: false,
-    }
-}
-
 struct Bench {
     hosts: Arc<HostArena>,
     members: Vec<Arc<HostEntry>>,
@@ -49,8 +32,9 @@ struct Bench {
 impl Bench {
     fn new(hosts: u32, limits: Thresholds) -> Self {
         let arena = Arc::<HostArena>::default();
-        let members =
-            (0..hosts).map(|_| Arc::new(HostEntry::new(arena.add(info(), 0), Arc::clone(&arena)))).collect();
+        let members = (0..hosts)
+            .map(|_| Arc::new(HostEntry::new(arena.add(HostInfo::at("10.0.0.1:80"), 0), Arc::clone(&arena))))
+            .collect();
         let ledger = Ledger::default();
         ledger.set_limits(&limits, false);
         Self {

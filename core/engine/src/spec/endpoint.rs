@@ -26,6 +26,15 @@ pub enum HealthStatus {
     Degraded = 5,
 }
 
+impl HealthStatus {
+    /// The status of an EDS number; `None` for numbers without a name.
+    pub fn from_number(number: i32) -> Option<Self> {
+        let all =
+            [Self::Unknown, Self::Healthy, Self::Unhealthy, Self::Draining, Self::Timeout, Self::Degraded];
+        all.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
 /// One host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointSpec {

@@ -157,15 +157,8 @@ fn weight(change: &HostChange<'_>) -> Result<u32, String> {
 }
 
 fn health(number: u8) -> Result<HealthStatus, String> {
-    Ok(match number {
-        0 => HealthStatus::Unknown,
-        1 => HealthStatus::Healthy,
-        2 => HealthStatus::Unhealthy,
-        3 => HealthStatus::Draining,
-        4 => HealthStatus::Timeout,
-        5 => HealthStatus::Degraded,
-        _ => return Err(format!("health is {number}; EDS has 0 UNKNOWN to 5 DEGRADED")),
-    })
+    HealthStatus::from_number(number.into())
+        .ok_or_else(|| format!("health is {number}; EDS has 0 UNKNOWN to 5 DEGRADED"))
 }
 
 fn metadata(text: &str) -> Result<Metadata, String> {

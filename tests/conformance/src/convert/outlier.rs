@@ -175,16 +175,7 @@ fn panic(case: &Case) -> Result<Converted, String> {
     }
     cluster.set("common_lb_config", common);
     let mut script = Script::default();
-    let resources = object! {"clusters" => Json::List(vec![cluster])};
-    script.add(["doc", &object! {"static_resources" => resources}.to_string()]);
-    let route = object! {"match" => object! {"prefix" => "/"}, "route" => object! {"cluster" => "c"}};
-    let host = object! {
-        "name" => "v",
-        "domains" => Json::List(vec!["*".into()]),
-        "routes" => Json::List(vec![route]),
-    };
-    script.add(["doc", &object! {"name" => "routes", "virtual_hosts" => Json::List(vec![host])}.to_string()]);
-    script.add(["open", "1", ""]);
+    plan::open_one(&mut script, cluster);
     for name in &bad {
         let address = format!("127.0.0.1:{}", port(name));
         plan::rule(&mut script, &address, "0", "", "last", &[plan::backend("500")?])?;

@@ -1,10 +1,25 @@
 //! From the words of a backend to steps.
 
 use crate::json::Json;
+use crate::object;
 use crate::script::{Act, Script, span};
 
 /// After so long without any limit a client goes away.
 const PATIENCE: u64 = 600_000_000_000;
+
+/// The documents of cluster `c` alone, all requests led to it, and an engine over them.
+pub(crate) fn open_one(script: &mut Script, cluster: Json) {
+    let resources = object! {"clusters" => Json::List(vec![cluster])};
+    script.add(["doc", &object! {"static_resources" => resources}.to_string()]);
+    let route = object! {"match" => object! {"prefix" => "/"}, "route" => object! {"cluster" => "c"}};
+    let host = object! {
+        "name" => "v",
+        "domains" => Json::List(vec!["*".into()]),
+        "routes" => Json::List(vec![route]),
+    };
+    script.add(["doc", &object! {"name" => "routes", "virtual_hosts" => Json::List(vec![host])}.to_string()]);
+    script.add(["open", "1", ""]);
+}
 
 /// An answer in one piece.
 fn complete(after: u64, status: u16, headers: &[(String, String)]) -> Act {

@@ -55,16 +55,7 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
             "update_merge_window" => "0s",
         },
     };
-    let resources = object! {"clusters" => Json::List(vec![cluster])};
-    script.add(["doc", &object! {"static_resources" => resources}.to_string()]);
-    let route = object! {"match" => object! {"prefix" => "/"}, "route" => object! {"cluster" => "c"}};
-    let host = object! {
-        "name" => "v",
-        "domains" => Json::List(vec!["*".into()]),
-        "routes" => Json::List(vec![route]),
-    };
-    script.add(["doc", &object! {"name" => "routes", "virtual_hosts" => Json::List(vec![host])}.to_string()]);
-    script.add(["open", "1", ""]);
+    plan::open_one(&mut script, cluster);
     plan::rule(&mut script, "", "0", "", "last", &[plan::backend("200")?])?;
     if sequel {
         for status in listed.iter_mut().filter(|status| !status.is_null()) {

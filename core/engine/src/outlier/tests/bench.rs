@@ -4,7 +4,7 @@ use crate::clock::{MILLI, Time};
 use crate::hosts::{HostArena, HostInfo, flag};
 use crate::outlier::*;
 use crate::random::{Draws, Source};
-use crate::spec::{HealthStatus, Locality, Metadata, OutlierSpec};
+use crate::spec::OutlierSpec;
 use crate::stats::{ClusterCounters, Counter};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,21 +47,7 @@ impl Bench {
     }
 
     pub(crate) fn add(&mut self, name: &str) {
-        let info = HostInfo {
-            address: name.to_owned(),
-            port: 80,
-            hostname: String::new(),
-            cluster: "c".into(),
-            cluster_index: 0,
-            weight: 1,
-            priority: 0,
-            locality: Locality::default(),
-            metadata: Metadata::default(),
-            health: HealthStatus::Unknown,
-            connect_timeout: 0,
-            secure: false,
-        };
-        let slot = self.hosts.add(info, 0);
+        let slot = self.hosts.add(HostInfo::at(name), 0);
         self.names.insert(slot, name.to_owned());
         self.members.push((name.to_owned(), slot));
     }
