@@ -1,6 +1,6 @@
 //! What many documents give together, and the checks that need all of them.
 
-use crate::block::document_block;
+use crate::block::{ClusterBlock, cluster_block, document_block};
 use crate::envoy::check_sums;
 use crate::error::Result;
 use crate::instances::{List, endpoints};
@@ -10,8 +10,7 @@ use crate::read::{At, Reference, Seen, Sink, nearest};
 use crate::report::{LoadReport, ReportEntry, What};
 use crate::{ConfigError, Loaded};
 use nexthop_engine::spec::{
-    ClusterKind, ClusterSpec, ConnectionStyle, Endpoints, Locality, RouteTableSpec, Specs, Value,
-    composite_cycle,
+    ClusterKind, ClusterSpec, Endpoints, Locality, RouteTableSpec, Specs, Value, composite_cycle,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +32,9 @@ pub(crate) struct Batch {
     /// Instance lists, and the name of their source.
     lists: Vec<(Seen, String, Vec<List>)>,
     runtime: BTreeMap<String, Value>,
-    connections: Option<ConnectionStyle>,
+    /// Of each cluster, and what holds where they say nothing.
+    blocks: Vec<ClusterBlock>,
+    defaults: ClusterBlock,
 }
 
 impl Batch {
@@ -53,6 +54,10 @@ impl Batch {
         if let Some(service) = waits {
             self.waiting.entry(service).or_default().push(index);
         }
+        let block = at.raw("nexthop").filter(|block| !block.node.is_null());
+        let composite = spec.kind != ClusterKind::Hosts;
+        let block = block.map(|block| cluster_block(&block, composite)).transpose()?;
+        self.blocks.push(block.unwrap_or_default());
         self.places.push(at.seen());
         self.marks.push((!at.is_made()).then(|| Marks::of(at)));
         self.specs.clusters.push(spec);
@@ -96,7 +101,7 @@ impl Batch {
     pub(crate) fn add_block(&mut self, at: &At<'_>) -> Result<()> {
         let block = document_block(at)?;
         self.add_runtime(block.runtime);
-        self.connections = block.connections.or(self.connections);
+        self.defaults = block.defaults.or(&self.defaults);
         Ok(())
     }
 
@@ -119,8 +124,8 @@ impl Batch {
                 sink.report.push(self.missing_sub(sub));
             }
         }
-        for cluster in &mut self.specs.clusters {
-            cluster.connections = cluster.connections.or(self.connections);
+        for (cluster, block) in self.specs.clusters.iter_mut().zip(std::mem::take(&mut self.blocks)) {
+            block.or(&self.defaults).apply(cluster);
         }
         if self.specs.local_cluster.is_none() {
             sink.report.extend(std::mem::take(&mut sink.zones).into_iter().map(|seen| {
@@ -214,6 +219,7 @@ impl Batch {
                 self.by_name.insert(name.clone(), self.specs.clusters.len());
                 self.places.push(seen);
                 self.marks.push(None);
+                self.blocks.push(ClusterBlock::default());
                 self.specs.clusters.push(ClusterSpec {
                     name,
                     secure,

@@ -5,6 +5,7 @@ use crate::breaker::{Ledger, Queues};
 use crate::clock::Time;
 use crate::hosts::{HostArena, HostEntry};
 use crate::outlier::Detector;
+use crate::request::Measures;
 use crate::sets::HostSet;
 use crate::spec::{ClusterSpec, ConnectionStyle, PolicySpec, Protocol};
 use crate::stats::ClusterCounters;
@@ -94,6 +95,8 @@ pub(crate) struct ClusterView {
     pub(crate) strict: bool,
     /// The policy bounds each host's load.
     pub(crate) bounded: bool,
+    /// What the policy wants to know of answers.
+    pub(crate) measures: Option<Measures>,
 }
 
 impl ClusterView {
@@ -105,11 +108,13 @@ impl ClusterView {
     }
 
     pub(crate) fn bounds(spec: &ClusterSpec) -> bool {
+        spec.policy.hashing().is_some_and(|hashing| hashing.balance_factor > 0)
+    }
+
+    pub(crate) fn measures_of(spec: &ClusterSpec) -> Option<Measures> {
         match spec.policy.chooser() {
-            PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => {
-                hashing.balance_factor > 0
-            }
-            _ => false,
+            PolicySpec::PeakEwma(spec) => Some(Measures::Latency(*spec)),
+            _ => None,
         }
     }
 

@@ -7,10 +7,11 @@
 use crate::arena::{Arena, Chunk};
 use crate::breaker::pool;
 use crate::clock::Time;
+use crate::measured::Measured;
 use crate::spec::{HealthStatus, Locality, Metadata};
 use crate::sync::{Mutex, MutexGuard, RwLock};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// Health flags of a host (`spec/breakers-and-health.md` B1), and marks that balancing reads.
 pub mod flag {
@@ -221,6 +222,7 @@ struct Columns {
     loads: Box<[HostLoad]>,
     facts: Box<[HostFacts]>,
     passive: Box<[HostPassive]>,
+    measured: Box<[OnceLock<Box<Measured>>]>,
     infos: Box<[RwLock<Option<Arc<HostInfo>>>]>,
 }
 
@@ -230,6 +232,7 @@ impl Chunk for Columns {
             loads: Chunk::of(slots),
             facts: Chunk::of(slots),
             passive: Chunk::of(slots),
+            measured: Chunk::of(slots),
             infos: Chunk::of(slots),
         }
     }
@@ -257,6 +260,10 @@ impl<'a> Host<'a> {
 
     fn passive(self) -> &'a HostPassive {
         &self.chunk.passive[self.at]
+    }
+
+    fn measured(self) -> &'a OnceLock<Box<Measured>> {
+        &self.chunk.measured[self.at]
     }
 
     fn info(self) -> &'a RwLock<Option<Arc<HostInfo>>> {
@@ -312,6 +319,16 @@ impl HostArena {
     /// What outlier detection counts of a slot that some snapshot lists.
     pub(crate) fn passive(&self, slot: u32) -> &HostPassive {
         self.host(slot).passive()
+    }
+
+    /// What is measured of a host; `None` where no policy asks for it.
+    pub(crate) fn measured(&self, slot: u32) -> Option<&Measured> {
+        self.host(slot).measured().get().map(|measured| &**measured)
+    }
+
+    /// From now on a host is measured.
+    pub(crate) fn measure(&self, slot: u32) {
+        self.host(slot).measured().get_or_init(Box::default);
     }
 
     /// When slow start began to count for a host (section 16 of `spec/load-balancing.md`).
@@ -384,6 +401,9 @@ impl HostArena {
         passive.local_good.store(0, Relaxed);
         passive.local_bad.store(0, Relaxed);
         passive.healthy_since.store(0, Relaxed);
+        if let Some(measured) = host.measured().get() {
+            measured.reset();
+        }
         facts.rq_success.store(0, Relaxed);
         facts.rq_error.store(0, Relaxed);
         facts.rq_timeout.store(0, Relaxed);

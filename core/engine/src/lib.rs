@@ -20,6 +20,7 @@ pub mod ids;
 mod inspect;
 mod maintain;
 pub mod matching;
+mod measured;
 pub mod outcome;
 mod outlier;
 mod policies;

@@ -428,11 +428,9 @@ fn cluster_policies(
     detectors: &DetectorWants<'_>,
     wants: &mut WantSets,
 ) -> Result<Vec<Option<ClusterPolicy>>, SpecError> {
-    let own = |cluster: &ClusterSpec| match cluster.policy.chooser() {
-        PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => {
-            HashPolicies::compile(&hashing.hash_policy).map(|own| (true, own))
-        }
-        _ => HashPolicies::compile(&[]).map(|none| (false, none)),
+    let own = |cluster: &ClusterSpec| {
+        let list = cluster.policy.hashing().map_or(&[][..], |hashing| &hashing.hash_policy);
+        HashPolicies::compile(list).map(|own| (cluster.policy.is_by_hash(), own))
     };
     let mut list: Vec<Option<ClusterPolicy>> = Vec::new();
     for cluster in &specs.clusters {

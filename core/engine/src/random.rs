@@ -6,6 +6,24 @@ pub trait Random: Send {
     fn next_u64(&mut self) -> u64;
 }
 
+/// 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The first word of splitmix64 from this state: a mix of all its bits.
+#[inline]
+pub(crate) const fn split_mix(state: u64) -> u64 {
+    let mut x = state.wrapping_add(GOLDEN);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// A word as a number from 0 to below 1.
+#[inline]
+pub(crate) fn unit(word: u64) -> f64 {
+    (word >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// xoshiro256++, seeded through splitmix64: same seed, same words, for ever.
 #[derive(Clone, Debug)]
 pub struct Xoshiro256 {
@@ -15,13 +33,11 @@ pub struct Xoshiro256 {
 impl Xoshiro256 {
     /// The generator of worker `worker` (1-based) of an engine with this seed.
     pub fn seeded(seed: u64, worker: u64) -> Self {
-        let mut z = seed ^ worker.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut z = seed ^ worker.wrapping_mul(GOLDEN);
         let mut split = || {
-            z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut x = z;
-            x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            x ^ (x >> 31)
+            let word = split_mix(z);
+            z = z.wrapping_add(GOLDEN);
+            word
         };
         Self { state: [split(), split(), split(), split()] }
     }

@@ -10,7 +10,6 @@ use super::policy::{load_balancing_policy, panic_percent, percent};
 use super::policy_legacy::legacy_policy;
 use super::protocol::protocol;
 use super::subset::{legacy, wants_locality_weights};
-use crate::block::cluster_block;
 use crate::error::Result;
 use crate::read::{At, Fields, Msg, nearest};
 use crate::report::What;
@@ -160,9 +159,6 @@ pub(crate) fn cluster(at: &At<'_>) -> Result<(ClusterSpec, Option<String>)> {
         msg.or("ignore_health_on_host_removal", false, |flag| flag.bool())?;
     if let Some(socket) = msg.get("transport_socket") {
         spec.secure = is_tls(&socket)?;
-    }
-    if let Some(block) = msg.get("nexthop") {
-        spec.connections = cluster_block(&block)?;
     }
     let waits = discovery == Discovery::Eds && spec.kind == ClusterKind::Hosts && !msg.has("load_assignment");
     let service = if spec.service_name.is_empty() { &spec.name } else { &spec.service_name };

@@ -145,7 +145,7 @@ fn hosts(way: &Way<'_>, retry: &RetrySpec, clusters: &[&Cluster<'_>], out: &mut 
             matches!(cluster.spec.policy, PolicySpec::Random { .. } | PolicySpec::LeastRequest { .. });
         let draws = retry.host_selection_retry_max_attempts.max(1).saturating_add(1);
         let again = 100.0 * (1.0 / hosts as f64).powi(i32::try_from(draws).unwrap_or(i32::MAX));
-        if drawn && again > 1.0 {
+        if drawn && again > 1.0 && !cluster.spec.exclude_tried {
             let enough = (2..).find(|n| 100.0 * (1.0 / hosts as f64).powi(*n) <= 1.0).unwrap_or(7);
             let effect = format!(
                 "about {again:.0} percent of the first retries to {name} go to the tried host again: {draws} draws among \
@@ -159,18 +159,18 @@ fn hosts(way: &Way<'_>, retry: &RetrySpec, clusters: &[&Cluster<'_>], out: &mut 
 
 fn hashing(way: &Way<'_>, active: Option<&RetrySpec>, cluster: &Cluster<'_>, out: &mut Out) {
     let spec = cluster.spec;
-    let (PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. }) = spec.policy.chooser()
-    else {
+    if !spec.policy.is_by_hash() {
         return;
-    };
+    }
     let name = &spec.name;
-    if hashing.hash_policy.is_empty() && spec.hash_policy.is_empty() && way.forward.hash_policy.is_empty() {
+    let own = spec.policy.hashing().is_some_and(|hashing| !hashing.hash_policy.is_empty());
+    if !own && spec.hash_policy.is_empty() && way.forward.hash_policy.is_empty() {
         let effect = format!("{name} hashes without a hash policy: each request goes to a random host");
         return out.warn("NX-011", way.seen(&["cluster", ""]), effect, "add hash_policy to the route");
     }
     let Some(retry) = active else { return };
     let seen = way.seen(&["retry_policy", "retry"]);
-    if retry.previous_hosts {
+    if retry.previous_hosts || spec.exclude_tried {
         let effect = format!("a retry to {name} leaves the host that its key belongs to");
         out.note("NX-010", seen, effect, "remove previous_hosts if the host matters more than the retry");
     } else {

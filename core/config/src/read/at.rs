@@ -102,6 +102,23 @@ impl<'a> At<'a> {
         Ok(entries.iter().enumerate().filter(wins).map(|(_, e)| (e, self.key(&e.key, &e.value))).collect())
     }
 
+    /// A name, or a mapping from one name to its fields; `read` gets the place, the name and the fields. `example` shows
+    /// such a mapping.
+    pub(crate) fn named_fields<T>(
+        &self,
+        example: &str,
+        read: impl FnOnce(&At<'_>, &str, &At<'_>) -> Result<T>,
+    ) -> Result<T> {
+        if !self.is_map() {
+            let empty = Node { kind: Kind::Null, place: self.node.place };
+            return read(self, &self.text()?, &self.key("", &empty));
+        }
+        match self.entries()?.as_slice() {
+            [(entry, fields)] => read(fields, &entry.key, fields),
+            _ => Err(self.fail(format!("expected one name, such as `{example}`"))),
+        }
+    }
+
     /// The value under a key as written; the last one, `null` included.
     pub(crate) fn raw(&'a self, key: &'a str) -> Option<Self> {
         let entry = self.node.entries()?.iter().rev().find(|entry| entry.key == key)?;

@@ -34,6 +34,18 @@ impl At<'_> {
         self.duration().map(whole_millis)
     }
 
+    /// The same as people write it: `25ms` besides Envoy's `0.025s`.
+    pub(crate) fn short_millis(&self) -> Result<Duration> {
+        let millis = self.node.text().and_then(|text| text.strip_suffix("ms"));
+        let digits = millis.filter(|digits| {
+            !digits.is_empty() && digits.len() <= 15 && digits.bytes().all(|b| b.is_ascii_digit())
+        });
+        match digits.and_then(|digits| digits.parse().ok()) {
+            Some(number) if number <= MAX_SECONDS * 1000 => Ok(Duration::from_millis(number)),
+            _ => self.millis(),
+        }
+    }
+
     /// A duration greater than zero in whole milliseconds, at least one: a timer of zero would never rest.
     pub(crate) fn positive_millis(&self) -> Result<Duration> {
         Ok(whole_millis(self.positive_duration()?).max(Duration::from_millis(1)))

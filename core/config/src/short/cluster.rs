@@ -2,7 +2,7 @@
 
 use super::hosts::hosts;
 use super::settings::{hash, limits, outlier, retry};
-use crate::block::cluster_block;
+use crate::block::OwnPolicy;
 use crate::envoy::{PolicyMessage, check_sums, is_cluster_field, panic_percent, sub_cluster};
 use crate::error::Result;
 use crate::read::{At, Fields};
@@ -23,8 +23,7 @@ const POLICIES: &[(&str, PolicyMessage)] = &[
     ("ring_hash", PolicyMessage::RingHash),
     ("maglev", PolicyMessage::Maglev),
 ];
-const LATER_POLICIES: &[&str] =
-    &["peak_ewma", "rendezvous_hash", "weighted_random", "deterministic_aperture"];
+const LATER_POLICIES: &[&str] = &["weighted_random"];
 
 /// Reads the cluster `name`.
 pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
@@ -72,10 +71,6 @@ pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
             false => Err(p.expected("a percentage from 0 to 100")),
         }
     })?;
-    spec.connections = match msg.get("nexthop") {
-        Some(block) => cluster_block(&block)?,
-        None => None,
-    };
     // The conditions act from the cluster; time-outs of a try are read from the route's policy alone, so the same
     // policy stands in both places.
     let forward = ForwardSpec {
@@ -89,24 +84,19 @@ pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
     Ok(spec)
 }
 
-/// A name, or a mapping from one name to the fields of its Envoy message.
+/// A name, or a mapping from one name to the fields of its message.
 fn policy(at: &At<'_>) -> Result<PolicySpec> {
-    let find = |at: &At<'_>, name: &str| {
+    let names = || POLICIES.iter().map(|(name, _)| *name).chain(OwnPolicy::ALL.iter().map(|(name, _)| *name));
+    at.named_fields("ring_hash: {minimum_ring_size: 1024}", |at, name, fields| {
         if LATER_POLICIES.contains(&name) {
             return Err(at.unavailable(&format!("the policy {name}")));
         }
-        let known = POLICIES.iter().find(|(known, _)| *known == name);
-        known
-            .map(|&(_, message)| message)
-            .ok_or_else(|| at.unknown_name("policy", name, POLICIES.iter().map(|(known, _)| *known)))
-    };
-    if !at.is_map() {
-        let empty = crate::front::Node { kind: crate::front::Kind::Null, place: at.node.place };
-        let message = find(at, &at.text()?)?;
-        return message.read(&at.key("", &empty));
-    }
-    match at.entries()?.as_slice() {
-        [(entry, fields)] => find(fields, &entry.key)?.read(fields),
-        _ => Err(at.fail("expected one policy, such as `ring_hash: {minimum_ring_size: 1024}`")),
-    }
+        if let Some((_, message)) = POLICIES.iter().find(|(known, _)| *known == name) {
+            return message.read(fields);
+        }
+        match OwnPolicy::ALL.iter().find(|(known, _)| *known == name) {
+            Some((_, own)) => own.read(fields),
+            None => Err(at.unknown_name("policy", name, names())),
+        }
+    })
 }

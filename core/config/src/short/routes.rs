@@ -1,6 +1,6 @@
 //! The `routes:` list of the short form.
 
-use super::settings::{duration_millis, hash, retry};
+use super::settings::{hash, retry};
 use crate::envoy::{check_weights, header_name, named, regex};
 use crate::error::Result;
 use crate::read::{At, Fields};
@@ -33,7 +33,7 @@ pub(super) fn routes(at: &At<'_>, defaults: &BTreeMap<String, ForwardSpec>) -> R
         });
         let cluster = cluster(&msg.need("cluster")?)?;
         let mut forward = settings(&cluster, defaults);
-        forward.timeout = msg.or("timeout", forward.timeout, duration_millis)?;
+        forward.timeout = msg.or("timeout", forward.timeout, |d| d.short_millis())?;
         if let Some(own) = msg.get("retry") {
             forward.retry = Some(retry(&own)?);
         }

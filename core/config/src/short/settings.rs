@@ -37,7 +37,7 @@ pub(super) fn retry(at: &At<'_>) -> Result<RetrySpec> {
     Ok(RetrySpec {
         on: conditions(&msg.need("on")?)?,
         num_retries: msg.or("times", default.num_retries, |n| n.u32())?,
-        per_try_timeout: msg.or("per_try", Duration::ZERO, duration_millis)?,
+        per_try_timeout: msg.or("per_try", Duration::ZERO, |d| d.short_millis())?,
         back_off: msg.or("backoff", default.back_off, back_off)?,
         previous_hosts: avoid_tried,
         host_selection_retry_max_attempts: match avoid_tried {
@@ -69,7 +69,7 @@ fn conditions(at: &At<'_>) -> Result<RetryOn> {
 
 fn back_off(at: &At<'_>) -> Result<BackOffSpec> {
     let msg = at.message(&BACK_OFF)?;
-    let millis = |at: &At<'_>| match duration_millis(at)? {
+    let millis = |at: &At<'_>| match at.short_millis()? {
         Duration::ZERO => Err(at.expected("a duration of at least 1ms")),
         duration => Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
     };
@@ -99,7 +99,7 @@ pub(super) fn limits(at: &At<'_>) -> Result<Thresholds> {
 pub(super) fn outlier(at: &At<'_>) -> Result<OutlierSpec> {
     let msg = at.message(&OUTLIER)?;
     let default = OutlierSpec::default();
-    let positive = |at: &At<'_>| match duration_millis(at)? {
+    let positive = |at: &At<'_>| match at.short_millis()? {
         Duration::ZERO => Err(at.expected("a duration of at least 1ms")),
         duration => Ok(duration),
     };
@@ -136,7 +136,7 @@ fn hash_source(at: &At<'_>) -> Result<HashPolicySpec> {
     } else if let Some(cookie) = msg.get("cookie") {
         HashSource::Cookie {
             name: cookie.filled()?,
-            ttl: msg.map("ttl", duration_millis)?,
+            ttl: msg.map("ttl", |d| d.short_millis())?,
             path: msg.or("path", String::new(), |p| p.text())?,
             attributes: Vec::new(),
         }
@@ -151,16 +151,4 @@ fn hash_source(at: &At<'_>) -> Result<HashPolicySpec> {
         return Err(extra.fail("only a cookie has this"));
     }
     Ok(HashPolicySpec { source, terminal: msg.or("terminal", false, |flag| flag.bool())? })
-}
-
-/// A duration as people write it: `25ms` besides Envoy's `0.025s`.
-pub(super) fn duration_millis(at: &At<'_>) -> Result<Duration> {
-    let millis = at.node.text().and_then(|text| text.strip_suffix("ms"));
-    let digits = millis.filter(|digits| {
-        !digits.is_empty() && digits.len() <= 15 && digits.bytes().all(|b| b.is_ascii_digit())
-    });
-    match digits.and_then(|digits| digits.parse().ok()) {
-        Some(number) if number <= 9_223_372_035_000 => Ok(Duration::from_millis(number)),
-        _ => at.millis(),
-    }
 }

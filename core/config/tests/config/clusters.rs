@@ -3,9 +3,9 @@
 use crate::{cluster, noted, read};
 use nexthop_config::What;
 use nexthop_engine::spec::{
-    BackOffSpec, ConnectionStyle, ConsistentHashing, HashFunction, HashSource, LocalityBalancing, PolicySpec,
-    Protocol, ResetFormat, RetryOn, SelectionMethod, SelectorFallback, SlowStart, SubsetFallback,
-    SubsetSelector, Value, ZoneAware,
+    Aperture, BackOffSpec, ConnectionStyle, ConsistentHashing, HashFunction, HashSource, LocalityBalancing,
+    PeakEwma, PolicySpec, Protocol, ResetFormat, RetryOn, SelectionMethod, SelectorFallback, SlowStart,
+    SubsetFallback, SubsetSelector, Value, ZoneAware,
 };
 use std::time::Duration;
 
@@ -289,6 +289,35 @@ fn the_nexthop_block() {
     let slip = cluster("nexthop: {conections: queue}").unwrap_err();
     assert_eq!(slip.nearest.as_deref(), Some("connections"));
     assert!(cluster("nexthop: {connections: wait}").is_err());
+    let own = cluster(
+        "nexthop: {policy: {deterministic_aperture: {id: 1, peers: 3}}, subset_size: 20, exclude_tried: true}",
+    );
+    let own = own.unwrap();
+    assert_eq!(own.policy, PolicySpec::DeterministicAperture(Aperture { size: 12, id: 1, peers: 3 }));
+    assert_eq!((own.subset_size, own.exclude_tried), (Some(20), true));
+    let slip = cluster("nexthop: {policy: peak_ewna}").unwrap_err();
+    assert_eq!(slip.nearest.as_deref(), Some("peak_ewma"));
+    // In subsets it is their policy that is replaced.
+    let subsets = cluster(
+        "lb_subset_config: {fallback_policy: ANY_ENDPOINT, subset_selectors: [{keys: [v]}]}, \
+         nexthop: {policy: peak_ewma}",
+    );
+    assert_eq!(*subsets.unwrap().policy.chooser(), PolicySpec::PeakEwma(PeakEwma::default()));
+}
+
+#[test]
+fn what_the_block_of_a_document_sets_holds_where_a_cluster_says_nothing() {
+    let text = "clusters: {a: {hosts: []}, b: {hosts: [], nexthop: {exclude_tried: false}}, c: {composite: [a]}}\n\
+                nexthop: {defaults: {exclude_tried: true, policy: rendezvous_hash, connections: count}}";
+    let specs = crate::read(text).unwrap().specs;
+    let told: Vec<bool> = specs.clusters.iter().map(|cluster| cluster.exclude_tried).collect();
+    assert_eq!(told, [true, false, false]);
+    assert!(specs.clusters.iter().all(|cluster| cluster.connections == Some(ConnectionStyle::Count)));
+    let policies: Vec<&PolicySpec> = specs.clusters.iter().map(|cluster| &cluster.policy).collect();
+    assert_eq!(
+        policies,
+        [&PolicySpec::RendezvousHash, &PolicySpec::RendezvousHash, &PolicySpec::ClusterProvided]
+    );
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::{complaint, read};
 use nexthop_engine::spec::{
-    ClusterKind, ClusterSource, ClusterSpec, ConnectionStyle, HashSource, PathMatch, PolicySpec, RetryOn,
-    RouteAction, RouteSpec, StringMatch, Value,
+    ClusterKind, ClusterSource, ClusterSpec, ConnectionStyle, HashSource, PathMatch, PeakEwma, PolicySpec,
+    RetryOn, RouteAction, RouteSpec, StringMatch, Value,
 };
 use std::time::Duration;
 
@@ -115,7 +115,14 @@ fn complaints() {
 fn fields() {
     for bad in [
         "hosts: [], policy: round-robin",
-        "hosts: [], policy: peak_ewma",
+        "hosts: [], policy: {peak_ewma: {choices: 0}}",
+        "hosts: [], policy: {peak_ewma: {decay: 0s}}",
+        "hosts: [], policy: deterministic_aperture",
+        "hosts: [], policy: {deterministic_aperture: {id: 3, peers: 3}}",
+        "hosts: [], policy: {rendezvous_hash: {seed: 1}}",
+        "hosts: [], nexthop: {policy: round_robin}",
+        "hosts: [], nexthop: {subset_size: 0}",
+        "composite: [a], nexthop: {exclude_tried: true}",
         "hosts: [], policy: {random: {}, maglev: {}}",
         "hosts: [], retry: {times: 2}",
         "hosts: [], retry: {on: 5XX}",
@@ -143,6 +150,10 @@ fn fields() {
         one("hosts: [], policy: maglev").unwrap().policy,
         PolicySpec::Maglev { table_size: 65_537, .. }
     ));
+    let ewma = one("hosts: [], policy: {peak_ewma: {decay: 250ms, choices: 3}}").unwrap().policy;
+    let expect = PeakEwma { decay: Duration::from_millis(250), choices: 3, ..PeakEwma::default() };
+    assert_eq!(ewma, PolicySpec::PeakEwma(expect));
+    assert_eq!(one("hosts: [], policy: rendezvous_hash").unwrap().policy, PolicySpec::RendezvousHash);
     assert_eq!(one("hosts: [], panic: 29").unwrap().panic_threshold, 28);
     assert_eq!(
         one("hosts: [], nexthop: {connections: strict}").unwrap().connections,

@@ -1,11 +1,10 @@
-//! ring_hash and maglev (sections 18.4 and 21): the request's hash leads into a structure that all workers share.
+//! ring_hash, maglev (sections 18.4 and 21) and rendezvous_hash: the request's hash leads into a structure that all workers share.
 
 use super::prepared::{Kept, Place};
-use super::{Policy, Selection, View};
+use super::{Accept, Policy, Selection, View};
 use crate::clock::Time;
 use crate::hash::bounded_load;
 use crate::random::{Random as _, Source};
-use crate::spec::PolicySpec;
 use crate::stats::Counter;
 use std::marker::PhantomData;
 
@@ -20,12 +19,7 @@ pub(super) struct Consistent<S> {
 
 impl<S: Kept> Policy for Consistent<S> {
     fn new(view: View<'_>, random: &mut Source, now: Time) -> Self {
-        let balance_factor = match view.policy {
-            PolicySpec::RingHash { hashing, .. } | PolicySpec::Maglev { hashing, .. } => {
-                hashing.balance_factor
-            }
-            _ => 0,
-        };
+        let balance_factor = view.policy.hashing().map_or(0, |hashing| hashing.balance_factor);
         let mut policy = Self { balance_factor, order: Vec::new(), kind: PhantomData };
         policy.refresh(view, random, now);
         policy
@@ -63,6 +57,26 @@ impl<S: Kept> Policy for Consistent<S> {
             };
             place.members.slots.get(host as usize).copied()
         })
+    }
+
+    /// From where the hash leads onwards, in its own priority before the others.
+    fn search(&mut self, view: View<'_>, selection: &mut Selection<'_>, accept: Accept<'_>) -> Option<u32> {
+        let hash = selection.hash.unwrap_or_else(|| selection.random.next_u64());
+        let mut places = view.prepared.places(None);
+        places.sort_by_key(|place| place.0 != selection.priority);
+        for (priority, _) in places {
+            let Some(place) = S::of(view.prepared).and_then(|all| all.get(priority)) else { continue };
+            let slots = &place.members.slots;
+            let found = place
+                .structure
+                .find(hash, &mut |host| slots.get(host as usize).is_some_and(|slot| accept(*slot)));
+            if let Some(slot) = found.and_then(|host| slots.get(host as usize)) {
+                selection.priority = priority;
+                selection.panic = view.prepared.panic_at(priority);
+                return Some(*slot);
+            }
+        }
+        None
     }
 }
 

@@ -33,6 +33,16 @@ impl LocalityWeights {
         let Schedule { edf, weights } = schedule.as_mut()?;
         edf.pick(|locality| weights[locality as usize])
     }
+
+    /// Localities that have turns, the heaviest first; `None` when no locality has any.
+    pub(super) fn by_weight(&self, degraded: bool) -> Option<Vec<u32>> {
+        let schedule = if degraded { &self.degraded } else { &self.healthy };
+        let weights = &schedule.as_ref()?.weights;
+        let mut localities: Vec<u32> =
+            (0..weights.len() as u32).filter(|at| weights[*at as usize] > 0.0).collect();
+        localities.sort_by(|a, b| weights[*b as usize].total_cmp(&weights[*a as usize]));
+        Some(localities)
+    }
 }
 
 impl Schedule {

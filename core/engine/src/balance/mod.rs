@@ -3,12 +3,15 @@
 //! A new policy is a file with a `Policy` and a line in the list of `policies!`; one that arranges hosts
 //! beforehand has a kind in `prepared`, too.
 
+mod aperture;
 mod consistent;
 mod criteria;
 mod edf;
 mod least_request;
 mod locality_weighted;
 mod modulus;
+mod peak_ewma;
+mod per_list;
 mod prepared;
 mod priority;
 mod random;
@@ -33,12 +36,13 @@ pub use crate::hash::Sizes;
 pub use criteria::Criteria;
 pub use prepared::Prepared;
 pub use priority::PriorityLoad;
+use routing::Routing;
 pub(crate) use subsets::SubsetCounts;
 pub use zone::{Local, ZoneRuntime};
 
 use crate::clock::Time;
 use crate::hosts::HostArena;
-use crate::random::Source;
+use crate::random::{Random as _, Source};
 use crate::sets::HostSet;
 use crate::spec::PolicySpec;
 use crate::stats::ClusterCounters;
@@ -86,7 +90,12 @@ pub struct Selection<'a> {
     pub degraded: bool,
 }
 
-impl Selection<'_> {
+impl<'a> Selection<'a> {
+    /// The same selection for a shorter while.
+    fn reborrow(&mut self) -> Selection<'_> {
+        Selection { random: &mut *self.random, ..*self }
+    }
+
     /// Examines candidates until one is not rejected (section 8.1): the last one when all are, none as soon as
     /// there is none. `candidate` gets the number of the candidate, from 0.
     #[inline]
@@ -116,6 +125,9 @@ impl Selection<'_> {
     }
 }
 
+/// Which hosts a search may end with.
+type Accept<'a> = &'a dyn Fn(u32) -> bool;
+
 /// A policy's own state in one worker. What may be shared is in [`Prepared`].
 trait Policy: Sized {
     /// Draws in the order of section 4.
@@ -126,6 +138,19 @@ trait Policy: Sized {
 
     /// One whole selection. Not to be inlined: the frame of one policy would be every policy's.
     fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32>;
+
+    /// How this policy comes from a draw to a list of hosts; `None` = by a way of its own.
+    fn routing(&self) -> Option<&Routing> {
+        None
+    }
+
+    /// A host that `accept` takes among all that a selection may end with; `None` only when there is none. By
+    /// default each is as likely as any other.
+    fn search(&mut self, view: View<'_>, selection: &mut Selection<'_>, accept: Accept<'_>) -> Option<u32> {
+        let found = self.routing()?.search(view, selection, accept)?;
+        let at = selection.random.next_u64().checked_rem(found.hosts.len() as u64)?;
+        found.hosts.get(at as usize).copied()
+    }
 }
 
 /// Makes the one place that knows every policy: a variant of [`PolicySpec`] and the type that balances for it.
@@ -152,6 +177,17 @@ macro_rules! policies {
                     $(Self::$variant(policy) => policy.choose(view, selection),)*
                 }
             }
+
+            fn search(
+                &mut self,
+                view: View<'_>,
+                selection: &mut Selection<'_>,
+                accept: Accept<'_>,
+            ) -> Option<u32> {
+                match self {
+                    $(Self::$variant(policy) => policy.search(view, selection, accept),)*
+                }
+            }
         }
     };
 }
@@ -162,6 +198,9 @@ policies! {
     Random => random::Random,
     RingHash => consistent::Consistent<crate::hash::ring::Ring>,
     Maglev => consistent::Consistent<crate::hash::maglev::Table>,
+    PeakEwma => peak_ewma::PeakEwma,
+    RendezvousHash => consistent::Consistent<crate::hash::rendezvous::Scores>,
+    DeterministicAperture => aperture::Aperture,
     Subset => subset::Subset,
     ClusterProvided => Nothing,
 }
@@ -195,6 +234,38 @@ impl Scheduler {
     #[inline]
     pub fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
         self.state.choose(view, selection)
+    }
+
+    /// See [`Policy::search`].
+    fn search(&mut self, view: View<'_>, selection: &mut Selection<'_>, accept: Accept<'_>) -> Option<u32> {
+        self.state.search(view, selection, accept)
+    }
+
+    /// The same for a retry that shall not meet a tried host while any other can be had. What draws miss is searched
+    /// for: first among hosts that no predicate rejects, then among all.
+    #[cold]
+    pub fn choose_untried(
+        &mut self,
+        view: View<'_>,
+        selection: &mut Selection<'_>,
+        tried: &dyn Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let reject = selection.reject;
+        let refuses = |slot: u32| tried(slot) || reject.is_some_and(|reject| reject(slot));
+        let mut attempt = Selection { reject: Some(&refuses), ..selection.reborrow() };
+        let drawn = self.choose(view, &mut attempt);
+        let place = (attempt.priority, attempt.panic, attempt.degraded);
+        let found = match drawn {
+            Some(slot) if !tried(slot) => drawn,
+            _ => {
+                let whole = self.search(view, &mut attempt, &|slot| !refuses(slot));
+                whole.or_else(|| self.search(view, &mut attempt, &|slot| !tried(slot)))
+            }
+        };
+        let found_at = (attempt.priority, attempt.panic, attempt.degraded);
+        (selection.priority, selection.panic, selection.degraded) =
+            if found.is_some() { found_at } else { place };
+        found.or(drawn)
     }
 }
 

@@ -1,12 +1,13 @@
 //! What one update computes for all workers.
 
-use super::priority::{Division, Loads, is_below};
+use super::priority::{Division, Loads, PriorityLoad, is_below};
 use super::subsets::{SubsetCounts, Subsets};
 use super::zone::Zone;
 use super::{Local, Sizes};
 use crate::hash::Structure;
 use crate::hash::maglev::{Table, TableSize};
 use crate::hash::members::Members;
+use crate::hash::rendezvous::Scores;
 use crate::hash::ring::{Ring, RingParams};
 use crate::hosts::HostArena;
 use crate::sets::HostSet;
@@ -31,6 +32,7 @@ enum Arranged {
     No,
     Rings(Arrangement<Ring>),
     Tables(Arrangement<Table>),
+    Scores(Arrangement<Scores>),
     Subsets(Box<Subsets>),
 }
 
@@ -52,24 +54,25 @@ pub(super) trait Kept: Structure {
     fn of(prepared: &Prepared) -> Option<&Arrangement<Self>>;
 }
 
-impl Kept for Ring {
-    #[inline]
-    fn of(prepared: &Prepared) -> Option<&Arrangement<Self>> {
-        match &prepared.arranged {
-            Arranged::Rings(rings) => Some(rings),
-            Arranged::No | Arranged::Tables(_) | Arranged::Subsets(_) => None,
-        }
-    }
+/// Makes the one place that says where each kind is kept.
+macro_rules! kept {
+    ($($structure:ty => $variant:ident,)*) => {
+        $(impl Kept for $structure {
+            #[inline]
+            fn of(prepared: &Prepared) -> Option<&Arrangement<Self>> {
+                match &prepared.arranged {
+                    Arranged::$variant(arrangement) => Some(arrangement),
+                    _ => None,
+                }
+            }
+        })*
+    };
 }
 
-impl Kept for Table {
-    #[inline]
-    fn of(prepared: &Prepared) -> Option<&Arrangement<Self>> {
-        match &prepared.arranged {
-            Arranged::Tables(tables) => Some(tables),
-            Arranged::No | Arranged::Rings(_) | Arranged::Subsets(_) => None,
-        }
-    }
+kept! {
+    Ring => Rings,
+    Table => Tables,
+    Scores => Scores,
 }
 
 impl Prepared {
@@ -113,6 +116,10 @@ impl Prepared {
                 let previous = previous.and_then(Table::of);
                 Arranged::Tables(Arrangement::build(TableSize(*table_size), members, previous))
             }
+            PolicySpec::RendezvousHash => {
+                let members = members(&ConsistentHashing::default(), false);
+                Arranged::Scores(Arrangement::build((), members, previous.and_then(Scores::of)))
+            }
             PolicySpec::Subset(spec) => {
                 let previous = previous.and_then(Self::subsets);
                 let subsets = Subsets::build(spec, panic_threshold, sets, hosts, local, previous);
@@ -121,6 +128,8 @@ impl Prepared {
             PolicySpec::RoundRobin { .. }
             | PolicySpec::LeastRequest { .. }
             | PolicySpec::Random { .. }
+            | PolicySpec::PeakEwma(_)
+            | PolicySpec::DeterministicAperture(_)
             | PolicySpec::ClusterProvided => Arranged::No,
         };
         let zone = local.zip(sets.first()).and_then(|(local, upstream)| {
@@ -156,7 +165,7 @@ impl Prepared {
     pub(super) fn subsets(&self) -> Option<&Subsets> {
         match &self.arranged {
             Arranged::Subsets(subsets) => Some(subsets),
-            Arranged::No | Arranged::Rings(_) | Arranged::Tables(_) => None,
+            _ => None,
         }
     }
 
@@ -199,7 +208,7 @@ impl Prepared {
     /// overwrites them. `None` without such a policy or hosts.
     pub fn sizes(&self) -> Option<Sizes> {
         match &self.arranged {
-            Arranged::No => None,
+            Arranged::No | Arranged::Scores(_) => None,
             Arranged::Rings(rings) => rings.sizes(),
             Arranged::Tables(tables) => tables.sizes(),
             Arranged::Subsets(subsets) => {
@@ -218,6 +227,17 @@ impl Prepared {
     #[inline]
     pub(super) fn priority_for(&self, word: u64) -> (u32, bool) {
         self.division.choose(word)
+    }
+
+    /// Every place that gets a part of the load: a priority, and whether its degraded hosts are meant.
+    pub(super) fn places(&self, load: Option<&PriorityLoad>) -> Vec<(u32, bool)> {
+        let own = (&self.loads.healthy, &self.loads.degraded);
+        let (healthy, degraded) = load.map_or(own, |load| (&load.healthy, &load.degraded));
+        let with_load = |loads: &[u32], degraded: bool| {
+            let each = (0..).zip(loads.to_vec());
+            each.filter(|(_, load)| *load > 0).map(move |(at, _)| (at, degraded))
+        };
+        with_load(healthy, false).chain(with_load(degraded, true)).collect()
     }
 
     #[inline]

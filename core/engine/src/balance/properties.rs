@@ -3,7 +3,8 @@
 use super::testing::{Ask, Assignment, TestCluster, TestHost};
 use crate::hosts::{Health, flag};
 use crate::spec::{
-    ConsistentHashing, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod, ZoneAware,
+    Aperture, ConsistentHashing, HashFunction, LocalityBalancing, PeakEwma, PolicySpec, SelectionMethod,
+    ZoneAware,
 };
 use proptest::prelude::*;
 
@@ -51,6 +52,11 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
         ),
         (prime, hashing(), any::<bool>()).prop_map(|(table_size, hashing, locality_weighted)| {
             PolicySpec::Maglev { table_size, hashing, locality_weighted }
+        }),
+        (1..4_u32).prop_map(|choices| PolicySpec::PeakEwma(PeakEwma { choices, ..PeakEwma::default() })),
+        Just(PolicySpec::RendezvousHash),
+        (1..6_u32, 1..4_u32, 0..4_u32).prop_map(|(size, peers, id)| {
+            PolicySpec::DeterministicAperture(Aperture { size, id: id % peers, peers })
         }),
         Just(PolicySpec::ClusterProvided),
     ]
@@ -116,6 +122,7 @@ fn run(
                 words,
                 candidates: turn as u32 % 4,
                 reject: Some(&reject),
+                tried: None,
             });
             if let Some(host) = picked.host {
                 let flags = hosts[host].flags;
@@ -149,6 +156,44 @@ proptest! {
         let first = run(&policy, &assignment, threshold, &updates, &words);
         let second = run(&policy, &assignment, threshold, &updates, &words);
         prop_assert_eq!(first, second);
+    }
+
+    /// Whatever first choices can meet, a retry finds when all else was tried.
+    #[test]
+    fn an_untried_host_is_found_while_there_is_one(
+        policy in policy(),
+        assignment in assignment(),
+        threshold in prop_oneof![Just(0_u32), Just(50)],
+        hosts in hosts(),
+        words in prop::collection::vec(any::<u64>(), 32),
+        left: usize,
+        candidates in 0..3_u32,
+    ) {
+        let mut cluster = TestCluster::new(policy, assignment);
+        cluster.threshold = threshold;
+        cluster.update(&hosts, &[]);
+        let mut met = std::collections::BTreeSet::new();
+        for words in words.windows(4) {
+            met.extend(cluster.ask(Ask { hash: Some(words[0]), words, ..Ask::default() }).host);
+            met.extend(cluster.ask(Ask { words, ..Ask::default() }).host);
+        }
+        let met: Vec<usize> = met.into_iter().collect();
+        let Some(only) = met.get(left % met.len().max(1)).copied() else { return Ok(()) };
+        let all_but_one = |host: usize| host != only;
+        let hash = Some(words[0]).filter(|word| word % 2 == 0);
+        let ask = Ask { hash, words: &words, candidates, tried: Some(&all_but_one), ..Ask::default() };
+        let picked = cluster.ask(ask);
+        prop_assert_eq!(picked.host, Some(only));
+        prop_assert_eq!(picked.priority as usize, hosts[only].priority);
+        let health = flag::health(hosts[only].flags);
+        prop_assert!(picked.panic || health != Health::Unhealthy);
+        // When everything was tried a tried host is better than none, and a predicate has no say in what was tried.
+        let refuses = |host: usize| host == only;
+        let ask = Ask { tried: Some(&all_but_one), reject: Some(&refuses), hash, words: &words, candidates, ..Ask::default() };
+        prop_assert_eq!(cluster.ask(ask).host, Some(only));
+        let ask = Ask { tried: Some(&|_| true), hash, words: &words, candidates: candidates + 1, ..Ask::default() };
+        let last = cluster.ask(ask).host;
+        prop_assert!(last.is_none_or(|host| met.contains(&host) || hosts[host].priority < cluster.sets.len()));
     }
 
     #[test]

@@ -34,4 +34,8 @@ impl Policy for Random {
             list.get(at as usize).copied()
         })
     }
+
+    fn routing(&self) -> Option<&Routing> {
+        Some(&self.routing)
+    }
 }

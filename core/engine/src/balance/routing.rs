@@ -2,7 +2,7 @@
 
 use super::locality_weighted::LocalityWeights;
 use super::zone::Routed;
-use super::{Selection, View};
+use super::{Accept, Selection, View};
 use crate::random::{Random, Source};
 use crate::sets::HostSet;
 use crate::spec::LocalityBalancing;
@@ -141,5 +141,68 @@ impl Routing {
             }
         }
         Some((priority, if degraded { List::Degraded } else { List::Healthy }))
+    }
+}
+
+/// What a search found: hosts of one list, or of its parts that this policy uses.
+pub(super) struct Found {
+    pub(super) priority: u32,
+    /// Whose state acts: turns, schedules.
+    pub(super) list: List,
+    /// At least one.
+    pub(super) hosts: Vec<u32>,
+}
+
+impl Routing {
+    /// Looks through every list that a selection may lead to, beginning with where this one led. What it leaves in
+    /// the selection fits the hosts found.
+    #[cold]
+    pub(super) fn search(
+        &self,
+        view: View<'_>,
+        selection: &mut Selection<'_>,
+        accept: Accept<'_>,
+    ) -> Option<Found> {
+        let mut places = view.prepared.places(selection.load);
+        // The sort is stable: the rest stays in the order of the load.
+        let here = (selection.priority, selection.degraded);
+        places.sort_by_key(|place| (*place != here, place.0 != here.0));
+        for (priority, degraded) in places {
+            let Some(set) = view.sets.get(priority as usize) else { continue };
+            let panic = view.prepared.panic_at(priority);
+            if panic && self.fail_traffic_on_panic {
+                continue;
+            }
+            let lists: Vec<List> = match (panic, degraded) {
+                (true, _) => vec![List::All],
+                (false, degraded) => self.lists_of(view, priority, degraded),
+            };
+            for list in lists {
+                let hosts: Vec<u32> = list.of(set).iter().copied().filter(|slot| accept(*slot)).collect();
+                if !hosts.is_empty() {
+                    (selection.priority, selection.panic) = (priority, panic);
+                    selection.degraded = degraded && !panic;
+                    return Some(Found { priority, list, hosts });
+                }
+            }
+        }
+        None
+    }
+
+    /// The lists of a priority that does not panic, those that get the most first.
+    fn lists_of(&self, view: View<'_>, priority: u32, degraded: bool) -> Vec<List> {
+        let of = |at: u32| if degraded { List::LocalityDegraded(at) } else { List::LocalityHealthy(at) };
+        let weights = self.localities.as_ref().and_then(|all| all.get(priority as usize));
+        if let Some(weighed) = weights.and_then(|state| state.weights.by_weight(degraded)) {
+            return weighed.into_iter().map(of).collect();
+        }
+        let zone = view.prepared.zone().filter(|_| priority == 0);
+        let own = zone.and_then(|zone| zone.own());
+        let flat = if degraded { List::Degraded } else { List::Healthy };
+        match own {
+            None => vec![flat],
+            Some(only) if only => vec![of(0)],
+            Some(_) => vec![of(0), flat],
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::criteria::Criteria;
 use super::subsets::{Child, Subsets};
-use super::{Policy, Scheduler, Selection, View};
+use super::{Accept, Policy, Scheduler, Selection, View};
 use crate::clock::Time;
 use crate::random::Source;
 use crate::spec::{PolicySpec, SelectorFallback, SubsetFallback, SubsetSpec, Value};
@@ -61,8 +61,25 @@ impl Policy for Subset {
 
     #[inline(never)]
     fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
+        self.walk(view, selection, None)
+    }
+
+    /// Within the subset that the request is for.
+    fn search(&mut self, view: View<'_>, selection: &mut Selection<'_>, accept: Accept<'_>) -> Option<u32> {
+        self.walk(view, selection, Some(accept))
+    }
+}
+
+impl Subset {
+    /// `accept`: what a search looks for; it counts nothing.
+    fn walk(
+        &mut self,
+        view: View<'_>,
+        selection: &mut Selection<'_>,
+        accept: Option<Accept<'_>>,
+    ) -> Option<u32> {
         let (spec, subsets) = parts(view)?;
-        let mut walk = Walk { spec, subsets, view, children: &mut self.children };
+        let mut walk = Walk { spec, subsets, view, children: &mut self.children, accept };
         let Some(criteria) = selection.criteria else { return walk.fallback(selection) };
         let Some(list) = criteria.fields().get(LIST).filter(|_| spec.fallback_list) else {
             return walk.one(criteria, selection);
@@ -84,6 +101,7 @@ struct Walk<'a> {
     subsets: &'a Subsets,
     view: View<'a>,
     children: &'a mut [Balancer],
+    accept: Option<Accept<'a>>,
 }
 
 impl Walk<'_> {
@@ -100,7 +118,7 @@ impl Walk<'_> {
             return self.fallback(selection);
         }
         if let Some(at) = self.subsets.with_key(criteria.key()) {
-            selection.counters.count(Counter::LbSubsetsSelected);
+            self.count(selection, Counter::LbSubsetsSelected);
             return self.child(Some(at), selection);
         }
         match self.subsets.fallback(self.spec, &criteria.names()) {
@@ -121,14 +139,14 @@ impl Walk<'_> {
             SubsetFallback::Default => self.subsets.default(),
         };
         if let Some(slot) = self.child(child, selection) {
-            selection.counters.count(Counter::LbSubsetsFallback);
+            self.count(selection, Counter::LbSubsetsFallback);
             return Some(slot);
         }
         if !self.spec.panic_mode_any {
             return None;
         }
         let slot = self.child(self.subsets.any(), selection)?;
-        selection.counters.count(Counter::LbSubsetsFallbackPanic);
+        self.count(selection, Counter::LbSubsetsFallbackPanic);
         Some(slot)
     }
 
@@ -136,11 +154,24 @@ impl Walk<'_> {
         let at = at?;
         let child = self.subsets.children.get(at)?;
         if let Some((slot, priority)) = child.single {
+            if self.accept.is_some_and(|accept| !accept(slot)) {
+                return None;
+            }
             (selection.priority, selection.panic, selection.degraded) = (priority, false, false);
             return Some(slot);
         }
         let balancer = self.children.get_mut(at)?;
         let view = view_of(self.view, self.spec, child, balancer.since);
-        balancer.scheduler.as_mut()?.choose(view, selection)
+        let scheduler = balancer.scheduler.as_mut()?;
+        match self.accept {
+            None => scheduler.choose(view, selection),
+            Some(accept) => scheduler.search(view, selection, accept),
+        }
+    }
+
+    fn count(&self, selection: &Selection<'_>, counter: Counter) {
+        if self.accept.is_none() {
+            selection.counters.count(counter);
+        }
     }
 }

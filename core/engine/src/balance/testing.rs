@@ -136,11 +136,13 @@ pub(crate) struct Ask<'a> {
     pub(crate) candidates: u32,
     /// By position in the hosts of the last update.
     pub(crate) reject: Option<&'a dyn Fn(usize) -> bool>,
+    /// Hosts that shall not be met while any other can be had, by the same positions.
+    pub(crate) tried: Option<&'a dyn Fn(usize) -> bool>,
 }
 
 impl Default for Ask<'_> {
     fn default() -> Self {
-        Self { hash: None, criteria: None, words: &[], candidates: 1, reject: None }
+        Self { hash: None, criteria: None, words: &[], candidates: 1, reject: None, tried: None }
     }
 }
 
@@ -270,7 +272,10 @@ impl TestCluster {
                 since: Time(0),
             };
             let scheduler = self.scheduler.as_mut().expect("an update came before");
-            let slot = scheduler.choose(view, &mut selection);
+            let slot = match ask.tried {
+                None => scheduler.choose(view, &mut selection),
+                Some(tried) => scheduler.choose_untried(view, &mut selection, &|slot| tried(position(slot))),
+            };
             (slot.map(position), selection.priority, selection.panic, selection.degraded)
         };
         Picked { host, draws: taken(&random), priority, panic, degraded }

@@ -5,10 +5,10 @@ use super::edf::Edf;
 use super::modulus::Modulus;
 use super::routing::{List, Routing};
 use super::slow_start::SlowStarts;
-use super::{Policy, Selection, View};
+use super::{Accept, Policy, Selection, View};
 use crate::clock::Time;
 use crate::hosts::HostArena;
-use crate::random::{Random, Source};
+use crate::random::{Random, Source, unit};
 use crate::sets::HostSet;
 use crate::spec::{LocalityBalancing, PolicySpec};
 
@@ -86,6 +86,29 @@ impl<R: Rule> Policy for Weighted<R> {
     #[inline(never)]
     fn choose(&mut self, view: View<'_>, selection: &mut Selection<'_>) -> Option<u32> {
         selection.examine(|selection, _| self.candidate(view, selection))
+    }
+
+    /// By the rule of the list where its weights are equal, else a draw by present weight.
+    fn search(&mut self, view: View<'_>, selection: &mut Selection<'_>, accept: Accept<'_>) -> Option<u32> {
+        let found = self.routing.search(view, selection, accept)?;
+        let state = self.priorities.get_mut(found.priority as usize)?.states.get_mut(found.list.number())?;
+        if state.schedule.is_none() {
+            let modulus = Modulus::new(found.hosts.len());
+            let list = Unweighted { hosts: &found.hosts, modulus, turn: &mut state.turn };
+            return self.rule.unweighted(list, selection.random, view.hosts);
+        }
+        let weight = |slot: &u32| {
+            let starts = self.slow_start.as_ref();
+            let factor = starts.map_or(1.0, |starts| starts.factor(*slot, view.hosts, selection.now));
+            self.rule.weight(*slot, view.hosts) * factor
+        };
+        let total: f64 = found.hosts.iter().map(weight).sum();
+        let mut left = unit(selection.random.next_u64()) * total;
+        let drawn = found.hosts.iter().find(|slot| {
+            left -= weight(slot);
+            left < 0.0
+        });
+        drawn.or(found.hosts.last()).copied()
     }
 }
 

@@ -127,6 +127,17 @@ impl Zone {
         self.table.state.is_some()
     }
 
+    /// Whether picks go to the own zone alone; `None` when they are not routed by zone, or none begin there.
+    pub(super) fn own(&self) -> Option<bool> {
+        if self.enabled == 0 || self.local_panics {
+            return None;
+        }
+        match self.table.state.as_ref()? {
+            State::Direct => Some(self.enabled >= 100),
+            State::Residual { to_local, .. } => (*to_local > 0).then_some(false),
+        }
+    }
+
     /// One pick (sections 9 and 12.4).
     pub(super) fn route(&self, selection: &mut Selection<'_>) -> Routed {
         let Some(state) = &self.table.state else { return Routed::Flat };
@@ -170,8 +181,11 @@ fn params(policy: &PolicySpec) -> Option<ZoneAware> {
         PolicySpec::RoundRobin { locality, .. }
         | PolicySpec::LeastRequest { locality, .. }
         | PolicySpec::Random { locality } => locality,
+        PolicySpec::PeakEwma(_) => &LocalityBalancing::None,
         PolicySpec::RingHash { .. }
         | PolicySpec::Maglev { .. }
+        | PolicySpec::RendezvousHash
+        | PolicySpec::DeterministicAperture(_)
         | PolicySpec::Subset(_)
         | PolicySpec::ClusterProvided => return None,
     };

@@ -100,6 +100,17 @@ impl Structure for Table {
         }
     }
 
+    fn find(&self, hash: u64, accept: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+        match &self.shape {
+            Shape::Empty => None,
+            Shape::Single => Some(0).filter(|host| accept(*host)),
+            Shape::Slots(table) => {
+                let (before, after) = table.split_at(hash.checked_rem(table.len() as u64)? as usize);
+                after.iter().chain(before).copied().find(|host| accept(*host))
+            }
+        }
+    }
+
     fn sizes(&self) -> Option<Sizes> {
         (!matches!(self.shape, Shape::Empty)).then_some(self.sizes)
     }

@@ -7,6 +7,7 @@ pub(crate) mod members;
 mod murmur;
 mod pattern;
 pub mod policy;
+pub(crate) mod rendezvous;
 pub(crate) mod ring;
 mod twister;
 #[cfg(test)]
@@ -30,6 +31,9 @@ pub(crate) trait Structure: Sized {
 
     /// The number of the host that `hash` leads to; `attempt` counts from 0 and leads elsewhere on retries.
     fn pick(&self, hash: u64, attempt: u32) -> Option<u32>;
+
+    /// The first host that `accept` takes on the way on from where `hash` leads; `None` only when there is none.
+    fn find(&self, hash: u64, accept: &mut dyn FnMut(u32) -> bool) -> Option<u32>;
 
     /// For gauges; `None` when there is no host.
     fn sizes(&self) -> Option<Sizes>;

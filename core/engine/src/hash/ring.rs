@@ -71,6 +71,11 @@ impl Structure for Ring {
         self.hosts.get(at).copied()
     }
 
+    fn find(&self, hash: u64, accept: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+        let (before, after) = self.hosts.split_at(self.first_at_or_after(hash));
+        after.iter().chain(before).copied().find(|host| accept(*host))
+    }
+
     fn sizes(&self) -> Option<Sizes> {
         (self.sizes != Sizes::default()).then_some(self.sizes)
     }

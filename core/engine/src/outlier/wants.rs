@@ -1,4 +1,4 @@
-//! Which response headers outlier detection and active checks read, by the name that a request is sent to: the
+//! Which response headers outlier detection, active checks and policies read, by the name that a request is sent to: the
 //! sub-clusters of a composite count as well.
 
 use super::Rules;
@@ -25,6 +25,12 @@ impl<'s> DetectorWants<'s> {
         }
         for cluster in clusters.iter().filter(|cluster| active_checks && !cluster.health_checks.is_empty()) {
             names.entry(&cluster.name).or_default().insert(IMMEDIATE_FAIL.to_owned());
+        }
+        for cluster in clusters {
+            if let Some(learnt) = cluster.policy.learns_from() {
+                let wanted = names.entry(&cluster.name).or_default();
+                wanted.extend(learnt.iter().map(|name| (*name).to_owned()));
+            }
         }
         // Composites contain no cycles: as many rounds as they are deep.
         let mut grew = !names.is_empty();

@@ -41,6 +41,8 @@ struct Want<'w> {
     number: u32,
     candidates: u32,
     reject: Option<&'w dyn Fn(u32) -> bool>,
+    /// Whether an earlier attempt met a host; only of retries.
+    tried: Option<&'w dyn Fn(u32) -> bool>,
     /// The retry priority plugin, while it acts.
     priorities: &'w Cell<Option<Box<PreviousPriorities>>>,
 }
@@ -98,7 +100,7 @@ impl<'a> Walk<'a> {
         // A first choice among hosts of its own is by far the most frequent one.
         match &self.snapshot.clusters[st.cluster as usize].view {
             Some(view) if view.composite.is_none() && !st.is_retry && !st.has_rare => {
-                match self.among(st.cluster, view, st.hash, None, 1, None, None) {
+                match self.among(st.cluster, view, st.hash, None, 1, None, None, None) {
                     Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
                     Err(why) => self.no_host(request, slot, st, why, out),
                 }
@@ -218,6 +220,7 @@ impl<'a> Walk<'a> {
             answered: false,
             good: false,
             priority: picked.priority,
+            begun: self.now,
         };
         out.host = attempt.slot;
         out.host_version = facts.version.load(Relaxed);
@@ -458,6 +461,11 @@ impl<'a> Walk<'a> {
         let hosts = &self.core.hosts;
         let tried = &st.tried;
         let named = rare.map_or(&[][..], |rare| &rare.tried);
+        let met = |slot: u32| {
+            tried.contains(&(slot, hosts.facts(slot).birth.load(Relaxed)))
+                || (!named.is_empty()
+                    && hosts.info(slot).is_some_and(|(_, info)| named.contains(&info.address)))
+        };
         let reject = |slot: u32| {
             if retry.omit_canary_hosts && hosts.flags(slot) & flag::CANARY != 0 {
                 return true;
@@ -467,13 +475,7 @@ impl<'a> Walk<'a> {
             {
                 return true;
             }
-            if !retry.previous_hosts {
-                return false;
-            }
-            let birth = hosts.facts(slot).birth.load(Relaxed);
-            tried.contains(&(slot, birth))
-                || (!named.is_empty()
-                    && hosts.info(slot).is_some_and(|(_, info)| named.contains(&info.address)))
+            retry.previous_hosts && met(slot)
         };
         let predicates = st.is_retry && retry.rejects();
         let want = Want {
@@ -484,6 +486,7 @@ impl<'a> Walk<'a> {
             number: st.number,
             candidates: if st.is_retry { retry.candidates } else { 1 },
             reject: if predicates { Some(&reject) } else { None },
+            tried: if st.is_retry { Some(&met) } else { None },
             priorities,
         };
         self.pick(st.cluster, &want)
@@ -513,7 +516,10 @@ impl<'a> Walk<'a> {
                     want.priorities.set(Some(plugin));
                     load
                 });
-                self.among(cluster, view, hash, want.criteria, want.candidates, want.reject, load.as_ref())
+                let tried = want.tried.filter(|_| view.spec.exclude_tried);
+                let criteria = want.criteria;
+                let load = load.as_ref();
+                self.among(cluster, view, hash, criteria, want.candidates, want.reject, tried, load)
             }
         }
     }
@@ -529,6 +535,7 @@ impl<'a> Walk<'a> {
         criteria: Option<&Criteria>,
         candidates: u32,
         reject: Option<&dyn Fn(u32) -> bool>,
+        tried: Option<&dyn Fn(u32) -> bool>,
         load: Option<&PriorityLoad>,
     ) -> Result<Picked, u8> {
         let mine = &mut self.clusters[cluster as usize];
@@ -550,7 +557,12 @@ impl<'a> Walk<'a> {
             panic: false,
             degraded: false,
         };
-        let slot = scheduler.choose(view.view(&self.core.hosts), &mut selection).ok_or(resource::NONE)?;
+        let seen = view.view(&self.core.hosts);
+        let slot = match tried {
+            None => scheduler.choose(seen, &mut selection),
+            Some(tried) => scheduler.choose_untried(seen, &mut selection, tried),
+        };
+        let slot = slot.ok_or(resource::NONE)?;
         let bits = if selection.panic { bits::PANIC } else { 0 }
             | if selection.degraded { bits::DEGRADED } else { 0 };
         Ok(Picked { slot, cluster, priority: selection.priority, bits })

@@ -7,6 +7,7 @@ pub(crate) mod state;
 mod begin;
 mod choose;
 mod close;
+mod measure;
 mod report;
 mod tell;
 mod wanted;
@@ -24,6 +25,7 @@ use crate::worker::WorkerCluster;
 use slab::{Slab, Slot, Stock};
 
 pub use begin::{Stateless, UNKNOWN_TARGET};
+pub(crate) use measure::Measures;
 pub use report::Report;
 #[cfg(test)]
 pub(crate) use report::grpc_to_http;

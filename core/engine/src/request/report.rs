@@ -172,6 +172,7 @@ impl<'a> Walk<'a> {
             self.core.immediate_fail(attempt.slot, self.now);
         }
         self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
+        self.measure_answer(&attempt, status, code, headers);
         let retry = if st.retries && !st.interim {
             let rare = st.rare.as_deref().filter(|_| st.has_rare);
             let extra = rare.and_then(|rare| rare.extra.as_deref());

@@ -54,6 +54,8 @@ pub(crate) struct Attempt {
     pub(crate) answered: bool,
     pub(crate) good: bool,
     pub(crate) priority: u32,
+    /// When it was decided.
+    pub(crate) begun: Time,
 }
 
 /// Why a request ended by itself.

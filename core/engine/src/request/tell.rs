@@ -65,6 +65,7 @@ impl Walk<'_> {
     #[inline(never)]
     pub(super) fn tell_failure(&mut self, attempt: &Attempt, kind: u8, alternate: bool) {
         use failure as f;
+        self.measure_failure(attempt, kind);
         let Some(rules) = self.snapshot.clusters[attempt.cluster as usize].outlier.as_deref() else { return };
         let connect =
             matches!(kind, f::CONNECT_FAILURE | f::CONNECT_TIMEOUT | f::LOCAL_CONNECT_FAILURE | f::OVERFLOW);

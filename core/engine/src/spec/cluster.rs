@@ -55,6 +55,11 @@ pub struct ClusterSpec {
     /// `common_lb_config.override_host_status`: what a host that a request asks for by address may be. Defaults to
     /// UNKNOWN, HEALTHY and DEGRADED; none = no host may.
     pub override_host_status: Vec<HealthStatus>,
+    /// A retry never meets a tried host while any other may be chosen. Defaults to false.
+    pub exclude_tried: bool,
+    /// Of each priority only so many hosts are used, which ones the engine's seed decides. At least 1; `None` (the
+    /// default) = all.
+    pub subset_size: Option<u32>,
 }
 
 impl Default for ClusterSpec {
@@ -83,6 +88,8 @@ impl Default for ClusterSpec {
             connections: None,
             secure: false,
             override_host_status: vec![HealthStatus::Unknown, HealthStatus::Healthy, HealthStatus::Degraded],
+            exclude_tried: false,
+            subset_size: None,
         }
     }
 }

@@ -20,8 +20,8 @@ pub use endpoint::{EndpointChecks, EndpointSpec, Endpoints, HealthStatus, Locali
 pub use health::{HealthCheckSpec, HttpProbe, Probe};
 pub use outlier::{ErrorMatch, OutlierSpec};
 pub use policy::{
-    ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LocalityBalancing, PolicySpec, RegexRewrite,
-    SelectionMethod, SlowStart, ZoneAware,
+    Aperture, ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LocalityBalancing, PeakEwma,
+    PolicySpec, RegexRewrite, SelectionMethod, SlowStart, ZoneAware,
 };
 pub use retry::{BackOffSpec, RateLimitedSpec, ResetFormat, RetryOn, RetrySpec};
 pub use route::{

@@ -54,6 +54,12 @@ pub enum PolicySpec {
         /// `locality_weighted_lb_config` is present.
         locality_weighted: bool,
     },
+    /// `peak_ewma` of the `nexthop:` block.
+    PeakEwma(PeakEwma),
+    /// `rendezvous_hash` of the `nexthop:` block.
+    RendezvousHash,
+    /// `deterministic_aperture` of the `nexthop:` block.
+    DeterministicAperture(Aperture),
     /// Section 22.
     Subset(Arc<SubsetSpec>),
     /// The cluster type brings its own (composite).
@@ -82,9 +88,71 @@ impl PolicySpec {
                 slow_start.as_ref()
             }
             Self::Subset(subset) => subset.child.slow_start(),
-            Self::Random { .. } | Self::RingHash { .. } | Self::Maglev { .. } | Self::ClusterProvided => None,
+            Self::Random { .. }
+            | Self::RingHash { .. }
+            | Self::Maglev { .. }
+            | Self::PeakEwma(_)
+            | Self::RendezvousHash
+            | Self::DeterministicAperture(_)
+            | Self::ClusterProvided => None,
         }
     }
+
+    /// Whether the hash of a request decides.
+    pub fn is_by_hash(&self) -> bool {
+        matches!(self.chooser(), Self::RingHash { .. } | Self::Maglev { .. } | Self::RendezvousHash)
+    }
+
+    /// The response headers that the policy learns from; `None` = it learns nothing from answers.
+    pub fn learns_from(&self) -> Option<&'static [&'static str]> {
+        match self.chooser() {
+            Self::PeakEwma(_) => Some(&["retry-after"]),
+            _ => None,
+        }
+    }
+
+    /// Settings of ring_hash and maglev.
+    pub fn hashing(&self) -> Option<&ConsistentHashing> {
+        match self.chooser() {
+            Self::RingHash { hashing, .. } | Self::Maglev { hashing, .. } => Some(hashing),
+            _ => None,
+        }
+    }
+}
+
+/// Settings of `peak_ewma`: of `choices` draws the one with the least latency * (active requests + 1) / weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PeakEwma {
+    /// A latency counts 1/e after this time. Above zero; defaults to 10 s.
+    pub decay: Duration,
+    /// Latency of a host that has not answered yet. Defaults to 30 ms.
+    pub default_rtt: Duration,
+    /// Least latency that a failure is booked with. Defaults to 5 s.
+    pub penalty: Duration,
+    /// At least 1. Defaults to 2.
+    pub choices: u32,
+}
+
+impl Default for PeakEwma {
+    fn default() -> Self {
+        Self {
+            decay: Duration::from_secs(10),
+            default_rtt: Duration::from_millis(30),
+            penalty: Duration::from_secs(5),
+            choices: 2,
+        }
+    }
+}
+
+/// Settings of `deterministic_aperture`: each of several peers keeps to its own part of the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aperture {
+    /// Hosts that a peer keeps to, at least. At least 1; defaults to 12.
+    pub size: u32,
+    /// Which peer this is, 0..`peers`.
+    pub id: u32,
+    /// How many there are, at least 1.
+    pub peers: u32,
 }
 
 /// `slow_start_config` of round_robin and least_request (section 16).

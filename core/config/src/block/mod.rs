@@ -1,0 +1,122 @@
+//! The `nexthop:` mapping: what Envoy's model cannot say.
+
+mod policy;
+
+use crate::envoy::flatten;
+use crate::error::Result;
+use crate::read::{At, Fields};
+use nexthop_engine::spec::{ClusterKind, ClusterSpec, ConnectionStyle, PolicySpec, Value};
+use std::sync::Arc;
+
+pub(crate) use policy::OwnPolicy;
+
+const CLUSTER: Fields = Fields::of("nexthop", &["connections", "policy", "subset_size", "exclude_tried"])
+    .refused(&[
+        "filters",
+        "protect_threshold",
+        "prefer_below_limit",
+        "half_open",
+        "cool_down",
+        "outcome_at",
+        "admission",
+        "concurrency",
+        "zone",
+    ]);
+const RETRY: Fields = Fields::of("nexthop", &[]).refused(&[
+    "deadline_first",
+    "retry_after",
+    "idempotency",
+    "layers",
+    "classes",
+]);
+const DOCUMENT: Fields = Fields::of("nexthop", &["version", "runtime", "defaults"]);
+
+const STYLES: &[(&str, i32)] = &[("queue", 0), ("count", 1), ("strict", 2)];
+
+/// The block of a cluster; where it says nothing the defaults of the documents do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClusterBlock {
+    connections: Option<ConnectionStyle>,
+    policy: Option<PolicySpec>,
+    subset_size: Option<u32>,
+    exclude_tried: Option<bool>,
+}
+
+impl ClusterBlock {
+    /// This, and `defaults` where it says nothing.
+    pub(crate) fn or(self, defaults: &Self) -> Self {
+        Self {
+            connections: self.connections.or(defaults.connections),
+            policy: self.policy.or_else(|| defaults.policy.clone()),
+            subset_size: self.subset_size.or(defaults.subset_size),
+            exclude_tried: self.exclude_tried.or(defaults.exclude_tried),
+        }
+    }
+
+    /// Sets what it says. A policy takes the place of the one that chooses hosts, in subsets, too.
+    pub(crate) fn apply(self, spec: &mut ClusterSpec) {
+        spec.connections = self.connections;
+        if spec.kind != ClusterKind::Hosts {
+            return;
+        }
+        if let Some(policy) = self.policy {
+            match &mut spec.policy {
+                PolicySpec::Subset(subset) => Arc::make_mut(subset).child = policy,
+                whole => *whole = policy,
+            }
+        }
+        spec.subset_size = self.subset_size;
+        spec.exclude_tried = self.exclude_tried.unwrap_or(false);
+    }
+}
+
+/// Reads the block of a cluster. `composite`: it has no hosts of its own.
+pub(crate) fn cluster_block(at: &At<'_>, composite: bool) -> Result<ClusterBlock> {
+    let msg = at.message(&CLUSTER)?;
+    let of_hosts = ["policy", "subset_size", "exclude_tried"];
+    if let Some(wrong) = of_hosts.iter().find_map(|name| msg.get(name)).filter(|_| composite) {
+        return Err(wrong.fail("a composite cluster chooses among clusters; set this on them"));
+    }
+    let connections = msg.map("connections", |style| {
+        Ok(match style.enumeration(STYLES)? {
+            1 => ConnectionStyle::Count,
+            2 => ConnectionStyle::Strict,
+            _ => ConnectionStyle::Queue,
+        })
+    })?;
+    Ok(ClusterBlock {
+        connections,
+        policy: msg.map("policy", policy::policy)?,
+        subset_size: msg.map("subset_size", |n| n.u32_in(1, u32::MAX))?,
+        exclude_tried: msg.map("exclude_tried", |flag| flag.bool())?,
+    })
+}
+
+/// Reads the block of a retry policy.
+pub(crate) fn retry_block(at: &At<'_>) -> Result<()> {
+    at.message(&RETRY).map(|_| ())
+}
+
+/// What the block at the top of a document sets.
+#[derive(Default)]
+pub(crate) struct DocumentBlock {
+    pub(crate) runtime: Vec<(String, Value)>,
+    /// For clusters that do not say it themselves.
+    pub(crate) defaults: ClusterBlock,
+}
+
+/// Reads the block at the top of a document.
+pub(crate) fn document_block(at: &At<'_>) -> Result<DocumentBlock> {
+    let msg = at.message(&DOCUMENT)?;
+    if let Some(version) = msg.get("version") {
+        version.u32_in(1, 1)?;
+    }
+    let mut block = DocumentBlock::default();
+    if let Some(runtime) = msg.get("runtime") {
+        block.runtime = flatten(&runtime)?;
+    }
+    if let Some(defaults) = msg.get("defaults") {
+        block.defaults = cluster_block(&defaults, false)?;
+    }
+    Ok(block)
+}
