@@ -309,7 +309,7 @@ fn the_nexthop_block() {
 fn what_the_block_of_a_document_sets_holds_where_a_cluster_says_nothing() {
     let text = "clusters: {a: {hosts: []}, b: {hosts: [], nexthop: {exclude_tried: false}}, c: {composite: [a]}}\n\
                 nexthop: {defaults: {exclude_tried: true, policy: rendezvous_hash, connections: count}}";
-    let specs = crate::read(text).unwrap().specs;
+    let specs = read(text).unwrap().specs;
     let told: Vec<bool> = specs.clusters.iter().map(|cluster| cluster.exclude_tried).collect();
     assert_eq!(told, [true, false, false]);
     assert!(specs.clusters.iter().all(|cluster| cluster.connections == Some(ConnectionStyle::Count)));
