@@ -53,7 +53,7 @@ impl Policy for Aperture {
     fn search(&mut self, view: View<'_>, selection: &mut Selection<'_>, accept: Accept<'_>) -> Option<u32> {
         let found = self.routing.search(view, selection, accept)?;
         let ring = self.rings.get(found.priority, found.list)?;
-        let all = || ring.from_offset().filter(|at| accept(ring.slots[*at]));
+        let all = || ring.around().filter(|at| accept(ring.slots[*at]));
         let inside = all().filter(|at| ring.covered(*at) > 0);
         let least = inside.min_by_key(|at| view.hosts.load(ring.slots[*at]).active());
         least.or_else(|| all().next()).map(|at| ring.slots[at])
@@ -122,7 +122,7 @@ impl Ring {
     }
 
     /// Every host once, beginning with the aperture's first.
-    fn from_offset(&self) -> impl Iterator<Item = usize> {
+    fn around(&self) -> impl Iterator<Item = usize> {
         let first = self.ends.partition_point(|end| *end <= self.offset);
         let hosts = self.slots.len();
         (0..hosts).map(move |at| (first + at) % hosts)

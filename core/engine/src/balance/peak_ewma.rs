@@ -50,7 +50,7 @@ impl PeakEwma {
     fn cost(&self, view: View<'_>, slot: u32, now: Time) -> f64 {
         let measured =
             view.hosts.measured(slot).and_then(|measured| measured.latency(now, nanos(self.spec.decay)));
-        let latency = measured.unwrap_or(nanos(self.spec.default_rtt) as f64);
+        let latency = measured.unwrap_or_else(|| nanos(self.spec.default_rtt) as f64);
         let requests = f64::from(view.hosts.load(slot).active()) + 1.0;
         // Latencies of next to nothing still count requests.
         latency.max(1.0) * requests / f64::from(view.hosts.weight(slot))

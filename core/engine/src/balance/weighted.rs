@@ -108,7 +108,7 @@ impl<R: Rule> Policy for Weighted<R> {
             left -= weight(slot);
             left < 0.0
         });
-        drawn.or(found.hosts.last()).copied()
+        drawn.or_else(|| found.hosts.last()).copied()
     }
 }
 
