@@ -119,7 +119,7 @@ fn suite(args: &Args) -> Result<usize, String> {
     }
     let mut tally = Tally::default();
     let mut facing = Facing::default();
-    let mut white: BTreeMap<String, BTreeMap<String, bool>> = BTreeMap::new();
+    let mut white: BTreeMap<(String, PathBuf), run::WhiteBox> = BTreeMap::new();
     for case in &cases {
         match coverage::find(&entries, case) {
             None => fail(&mut tally, case, &["no entry of coverage.toml covers this case".into()]),
@@ -131,19 +131,18 @@ fn suite(args: &Args) -> Result<usize, String> {
             Some(How::Pending(_)) if args.not_pending => tally.count(&case.file, 3),
             Some(How::Pending(reason)) => fail(&mut tally, case, &[format!("waits: {reason}")]),
             Some(How::WhiteBox(package, test)) => {
-                if !white.contains_key(package) {
-                    white.insert(
-                        package.clone(),
-                        run::tests(&root, package).unwrap_or_else(|error| {
-                            eprintln!("{error}");
-                            BTreeMap::new()
-                        }),
-                    );
-                }
-                match white[package].get(test) {
-                    Some(true) => tally.count(&case.file, 0),
-                    Some(false) => fail(&mut tally, case, &[format!("test {test} of {package} failed")]),
-                    None => fail(&mut tally, case, &[format!("{package} has no test {test}")]),
+                let folder = case.path.ancestors().nth(2).unwrap_or(&case.path);
+                let folder =
+                    folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
+                let found = white.entry((package.clone(), folder.clone())).or_insert_with(|| {
+                    run::tests(&root, package, &folder).unwrap_or_else(|error| {
+                        eprintln!("{error}");
+                        run::WhiteBox::default()
+                    })
+                });
+                match found.fault(package, test, &case.path) {
+                    None => tally.count(&case.file, 0),
+                    Some(fault) => fail(&mut tally, case, &[fault]),
                 }
             }
             Some(How::Faces) => match convert::job(case) {

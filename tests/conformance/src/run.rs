@@ -1,6 +1,6 @@
 //! Runs the languages' runners and the white-box tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -109,15 +109,46 @@ fn temporary(what: &str) -> PathBuf {
     std::env::temp_dir().join(format!("nexthop-conformance-{}-{number}-{what}", std::process::id()))
 }
 
-/// Runs a package's tests: name to whether it passed.
-pub fn tests(root: &Path, package: &str) -> Result<BTreeMap<String, bool>, String> {
+/// What a package's tests said.
+#[derive(Debug, Default)]
+pub struct WhiteBox {
+    results: BTreeMap<String, bool>,
+    read: BTreeSet<(String, PathBuf)>,
+}
+
+impl WhiteBox {
+    /// Nothing when a test passed and has read a vector file, else why it does not count.
+    pub fn fault(&self, package: &str, test: &str, file: &Path) -> Option<String> {
+        match self.results.get(test) {
+            None => return Some(format!("{package} has no test {test}")),
+            Some(false) => return Some(format!("test {test} of {package} failed")),
+            Some(true) => {}
+        }
+        let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        let read = self.read.contains(&(test.to_owned(), file));
+        (!read).then(|| format!("test {test} of {package} has not read this file"))
+    }
+}
+
+/// Runs a package's tests over a folder of vectors.
+pub fn tests(root: &Path, package: &str, vectors: &Path) -> Result<WhiteBox, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let log = std::env::temp_dir().join(format!("nexthop-vectors-{}", std::process::id()));
+    let _ = std::fs::remove_file(&log);
+    // A test's thread has its name when more than one runs at a time.
     let output = Command::new(cargo)
         .current_dir(root)
         .args(["test", "--offline", "--no-fail-fast", "-p", package, "--lib", "--tests"])
+        .args(["--", "--test-threads=2"])
+        .env("NEXTHOP_VECTORS", vectors)
+        .env("NEXTHOP_VECTORS_READ", &log)
         .output()
         .map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
+    let read = std::fs::read_to_string(&log).unwrap_or_default();
+    let _ = std::fs::remove_file(&log);
+    let read = read.lines().filter_map(|line| line.split_once('\t'));
+    let read = read.map(|(test, path)| (test.to_owned(), PathBuf::from(path))).collect();
     let results: BTreeMap<String, bool> = text
         .lines()
         .filter_map(|line| line.strip_prefix("test ")?.split_once(" ... "))
@@ -131,5 +162,5 @@ pub fn tests(root: &Path, package: &str) -> Result<BTreeMap<String, bool>, Strin
         let tail: Vec<&str> = errors.lines().rev().take(5).collect();
         return Err(format!("no test of {package} ran: {}", tail.join(" | ")));
     }
-    Ok(results)
+    Ok(WhiteBox { results, read })
 }

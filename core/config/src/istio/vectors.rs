@@ -8,11 +8,6 @@ use crate::{Dialect, Source, What, load, translate};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/istio")
-}
 
 struct Seen {
     errors: Vec<&'static str>,
@@ -80,20 +75,11 @@ fn hosts(assignment: &Value) -> Value {
 
 #[test]
 fn documents_and_what_becomes_of_them() {
-    let mut names: Vec<PathBuf> = std::fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "yaml"))
-        .collect();
-    names.sort();
-    assert_eq!(names.len(), 79, "new cases need a look");
     let mut wrong = Vec::new();
-    for path in names {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let expected = std::fs::read_to_string(path.with_extension("expect.json")).unwrap();
+    for document in nexthop_vectors::documents("istio", "yaml", 79, |_| true) {
+        let (name, text, expected) = (&document.name, &document.text, document.beside("expect.json"));
         let expected: Value = serde_json::from_str(&expected).unwrap();
-        let seen = read(&name, &text);
+        let seen = read(name, text);
         let mut compare = |what: &str, found: Value, wanted: &Value| {
             if plain(&found) != plain(wanted) {
                 wrong.push(format!("{name}: {what}\n  found  {found}\n  wanted {wanted}"));
@@ -119,7 +105,7 @@ fn documents_and_what_becomes_of_them() {
             .collect();
         let wanted = expected.get("load_assignment").cloned().unwrap_or_else(|| json!({}));
         compare("load_assignment", Value::Object(assignments), &wanted);
-        compare("what a reader of the translation loads", json!(loads_the_same(&name, &text)), &json!(true));
+        compare("what a reader of the translation loads", json!(loads_the_same(name, text)), &json!(true));
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }

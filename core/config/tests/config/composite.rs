@@ -69,12 +69,7 @@ fn documents(sentence: &str) -> Vec<String> {
 
 #[test]
 fn recorded_verdicts() {
-    let cases: Value =
-        serde_json::from_str(include_str!("../../../../tests/vectors/composite/config_validation.json"))
-            .unwrap();
-    let cases = cases.as_array().unwrap();
-    assert_eq!(cases.len(), 20, "every case has its document above");
-    for case in cases {
+    for case in nexthop_vectors::cases("composite/config_validation.json", 20) {
         let sentence = case["given"].as_str().unwrap();
         // Envoy accepts a composite that lists itself and dies on its first request.
         let accepted = case["expect"]["accepted"].as_bool().unwrap() && sentence != "references itself";

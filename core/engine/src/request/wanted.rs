@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn stateful() {
         let mut ran = 0;
-        each_case("override_host", &[], |name, given, expect| {
+        each_case("override_host", 12, &[], |name, given, expect| {
             let Some(queries) = given["queries"].as_array() else { return };
             ran += 1;
             let host = |host: &Value| EndpointSpec {
@@ -106,7 +106,7 @@ mod tests {
                 }
             }
         });
-        assert_eq!(ran, 6);
+        assert!(ran > 0);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Checked hosts: joining, checks and their time, leaving, the interplay with outlier detection.
 
+use super::flags_of;
 use super::mesh::{Mesh, http};
-use super::{cases, flags_of};
 use crate::clock::Time;
 use crate::health::*;
 use crate::hosts::flag;
 use crate::outcome::{Decision, Head, Misuse, Outcome};
 use crate::request::Report;
 use crate::spec::*;
+use nexthop_vectors::cases;
 use std::time::Duration;
 
 const FIRST: &str = "10.0.0.1:80";
@@ -18,7 +19,7 @@ fn good(_: &str) -> u16 {
 
 #[test]
 fn tcp_grpc_result() {
-    for case in cases(include_str!("../../../../../tests/vectors/health/tcp_grpc_result.json"), 10) {
+    for case in cases("health/tcp_grpc_result.json", 10) {
         let (given, expect) = (&case["given"], &case["expect"]);
         let number = |key: &str| given[key].as_u64().unwrap() as u32;
         let tcp = given["checker"] == "tcp";
@@ -94,7 +95,7 @@ fn tcp_grpc_result() {
 
 #[test]
 fn multi_checker() {
-    let all = cases(include_str!("../../../../../tests/vectors/health/multi_checker.json"), 2);
+    let all = cases("health/multi_checker.json", 2);
     let [aggregate, stats] = &all[..] else { panic!("two cases") };
     let named = |name: &str| HealthCheckSpec {
         name: name.into(),
@@ -135,7 +136,7 @@ fn multi_checker() {
 
 #[test]
 fn outlier_interplay() {
-    let all = cases(include_str!("../../../../../tests/vectors/health/outlier_interplay.json"), 2);
+    let all = cases("health/outlier_interplay.json", 2);
     for case in &all {
         let stays = case["given"]["successful_active_health_check_uneject_host"] == false;
         let mut mesh = Mesh::new(2, vec![HealthCheckSpec { healthy_threshold: 3, ..http() }], |cluster| {
@@ -167,7 +168,7 @@ fn outlier_interplay() {
 
 #[test]
 fn removal() {
-    let all = cases(include_str!("../../../../../tests/vectors/health/removal.json"), 7);
+    let all = cases("health/removal.json", 7);
     let expect =
         |id: &str| all.iter().find(|case| case["id"] == id).map(|case| case["expect"].clone()).unwrap();
     let total = |mesh: &Mesh| mesh.stats()["membership_total"];
@@ -413,9 +414,9 @@ fn edge_intervals_need_traffic() {
 
 #[test]
 fn passing_checks_and_eds_statuses() {
-    let all = cases(include_str!("../../../../../tests/vectors/health/eds_status.json"), 13);
+    let all = nexthop_vectors::read("health/eds_status.json", 13);
     let mut seen = 0;
-    for case in all.iter().filter(|case| case["given"]["active_hc"] == "passing") {
+    for case in all.list.iter().filter(|case| case["given"]["active_hc"] == "passing") {
         seen += 1;
         let given = case["given"]["eds_health_status"].as_array().unwrap();
         let mut mesh = Mesh::new(given.len(), vec![http()], |cluster| {
@@ -439,5 +440,5 @@ fn passing_checks_and_eds_statuses() {
         let wanted = wanted.map(|at| address(at.as_u64().unwrap() as usize)).collect();
         assert_eq!(used, wanted, "{case}");
     }
-    assert_eq!(seen, 2);
+    assert!(!all.ours || seen == 2, "{seen}");
 }

@@ -6,12 +6,6 @@ mod tables;
 
 use serde_json::Value as Json;
 
-fn cases(text: &str, number: usize) -> Vec<Json> {
-    let list: Vec<Json> = serde_json::from_str(text).unwrap();
-    assert_eq!(list.len(), number);
-    list
-}
-
 /// Flags by Envoy's words.
 fn flags_of(list: &Json) -> u32 {
     use crate::hosts::flag;

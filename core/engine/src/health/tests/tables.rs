@@ -1,6 +1,6 @@
 //! Pure rules: thresholds, intervals, judging, flags.
 
-use super::{cases, flags_of};
+use super::flags_of;
 use crate::headers::{HeaderView, pack};
 use crate::health::delay::{self, Bounds};
 use crate::health::session::{Session, interval};
@@ -8,6 +8,7 @@ use crate::health::*;
 use crate::hosts::{Health, flag};
 use crate::random::Draws;
 use crate::spec::{HealthCheckSpec, HttpProbe, Probe, StringMatch, Value};
+use nexthop_vectors::cases;
 use serde_json::Value as Json;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ fn spec() -> HealthCheckSpec {
 
 #[test]
 fn state_machine() {
-    for case in cases(include_str!("../../../../../tests/vectors/health/state_machine.json"), 18) {
+    for case in cases("health/state_machine.json", 18) {
         let given = &case["given"];
         let mut spec = spec();
         for (name, value) in given["config_ms"].as_object().unwrap() {
@@ -74,9 +75,7 @@ fn state_machine() {
 
 #[test]
 fn interval_jitter() {
-    let text = include_str!("../../../../../tests/vectors/health/interval_jitter.json");
-    let list: Vec<Json> = serde_json::from_str(text).unwrap();
-    for case in &list {
+    for case in cases("health/interval_jitter.json", 18) {
         let given = &case["given"];
         let mut spec = spec();
         spec.interval_jitter = Duration::from_millis(given["interval_jitter_ms"].as_u64().unwrap_or(0));
@@ -91,7 +90,6 @@ fn interval_jitter() {
         assert_eq!(next, ms(&case["expect"]["delay_ms"]), "{case}");
         assert_eq!(random.taken(), words.len(), "{case}");
     }
-    assert_eq!(list.len(), 18);
 }
 
 #[test]
@@ -115,7 +113,7 @@ fn the_first_check_is_put_off_by_its_jitter_alone() {
 
 #[test]
 fn http_result() {
-    for case in cases(include_str!("../../../../../tests/vectors/health/http_result.json"), 16) {
+    for case in cases("health/http_result.json", 16) {
         let mut probe = HttpProbe::get("/");
         let ranges = |value: &Json| {
             let pair = |range: &Json| (range[0].as_u64().unwrap() as u16, range[1].as_u64().unwrap() as u16);
@@ -231,7 +229,7 @@ fn blocks_in_order() {
 
 #[test]
 fn host_flags() {
-    for case in cases(include_str!("../../../../../tests/vectors/health/host_flags.json"), 11) {
+    for case in cases("health/host_flags.json", 11) {
         let (given, expect) = (&case["given"], &case["expect"]);
         if let Some(hosts) = given["hosts"].as_array() {
             let all: Vec<u32> = hosts.iter().map(flags_of).collect();

@@ -111,9 +111,7 @@ impl Mesh {
 
 #[test]
 fn host_lifecycle() {
-    let text = include_str!("../../../../../tests/vectors/outlier/host_lifecycle.json");
-    let cases: Vec<Json> = serde_json::from_str(text).unwrap();
-    for case in &cases {
+    for case in nexthop_vectors::cases("outlier/host_lifecycle.json", 6) {
         let mut mesh = Mesh::new(case["given"]["hosts"].as_u64().unwrap() as usize, Vec::new());
         mesh.eject("h0:80");
         assert_eq!(mesh.active(), 1);
@@ -166,7 +164,6 @@ fn host_lifecycle() {
             assert_eq!(&mesh.events()[0]["num_ejections"], wanted, "{case}");
         }
     }
-    assert_eq!(cases.len(), 6);
 }
 
 #[test]

@@ -7,10 +7,8 @@ use crate::random::Xoshiro256;
 use crate::spec::{RateLimitedSpec, ResetFormat};
 use serde_json::Value;
 
-fn vectors(name: &str) -> Vec<Value> {
-    let path = format!("{}/../../tests/vectors/retry/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_json::from_str(&text).unwrap()
+fn vectors(name: &str, count: usize) -> Vec<Value> {
+    nexthop_vectors::cases(&format!("retry/{name}.json"), count)
 }
 
 fn numbers(value: &Value) -> Vec<u64> {
@@ -23,10 +21,10 @@ fn words(value: &Value) -> Vec<&str> {
 
 #[test]
 fn backoff_vectors() {
-    let rows = vectors("backoff");
-    assert_eq!(rows.len(), 19);
+    let cases = nexthop_vectors::read("retry/backoff.json", 19);
+    let rows = &cases.list;
     let mut kinds = [0; 5];
-    for row in &rows {
+    for row in rows {
         let (id, given, expect) = (&row["id"], &row["given"], &row["expect"]);
         let base_ms = given["base_ms"].as_u64().unwrap_or(0);
         let spec = BackOffSpec { base_ms, max_ms: given["max_ms"].as_u64().unwrap_or(10 * base_ms) };
@@ -71,13 +69,12 @@ fn backoff_vectors() {
             kinds[4] += 1;
         }
     }
-    assert_eq!(kinds, [5, 7, 4, 1, 2]);
+    assert!(!cases.ours || kinds == [5, 7, 4, 1, 2], "{kinds:?}");
 }
 
 #[test]
 fn parsing_vectors() {
-    let rows = vectors("retry_on_parsing");
-    assert_eq!(rows.len(), 15);
+    let rows = vectors("retry_on_parsing", 15);
     for row in &rows {
         let text = row["given"]["text"].as_str().unwrap();
         let expect = &row["expect"];
@@ -138,8 +135,7 @@ fn seen(row: &Value) -> Seen {
 
 #[test]
 fn predicate_vectors() {
-    let rows = vectors("retry_on_predicates");
-    assert_eq!(rows.len(), 38);
+    let rows = vectors("retry_on_predicates", 38);
     let mut checked = 0;
     for row in &rows {
         let (id, given, expect) = (&row["id"], &row["given"], &row["expect"]);
@@ -196,8 +192,7 @@ fn block(pairs: &[(String, String)]) -> Headers {
 
 #[test]
 fn reset_header_vectors() {
-    let rows = vectors("reset_header_parse");
-    assert_eq!(rows.len(), 13);
+    let rows = vectors("reset_header_parse", 13);
     for row in &rows {
         let given = &row["given"];
         let listed = given["reset_headers"].as_array().unwrap().iter().map(|header| {
@@ -219,8 +214,7 @@ fn reset_header_vectors() {
 
 #[test]
 fn final_timeout_vectors() {
-    let rows = vectors("final_timeouts");
-    assert_eq!(rows.len(), 37);
+    let rows = vectors("final_timeouts", 37);
     let nanos = |value: &Value| value.as_u64().filter(|ms| *ms > 0).map_or(NEVER, |ms| ms * MILLI);
     let millis = |nanos: u64| if nanos == NEVER { 0 } else { nanos / MILLI };
     let mut headers_checked = 0;
@@ -263,8 +257,7 @@ fn final_timeout_vectors() {
 
 #[test]
 fn previous_priority_vectors() {
-    let rows = vectors("previous_priorities");
-    assert_eq!(rows.len(), 10);
+    let rows = vectors("previous_priorities", 10);
     let mut checked = 0;
     for row in rows.iter().filter(|row| row["expect"]["load_before_first_and_after_each"].is_array()) {
         let given = &row["given"];

@@ -139,10 +139,7 @@ fn rewrites(given: &Value) -> Vec<Value> {
 
 #[test]
 fn recorded_facts() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/route/matching_live.json");
-    let rows: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    assert_eq!(rows.len(), 82);
-    for row in &rows {
+    for row in nexthop_vectors::cases("route/matching_live.json", 82) {
         let (id, given, expect) = (&row["id"], &row["given"], &row["expect"]);
         let any_path = MatchSpec { path: PathMatch::Prefix(String::new()), ..MatchSpec::default() };
         match given["kind"].as_str().unwrap() {
