@@ -1,8 +1,6 @@
 //! `composite/mapping`: attempt number to sub-cluster, over stateless picks.
 
 use nexthop::raw;
-use nexthop_conformance::vectors;
-use std::path::Path;
 
 /// An engine with a composite of so many one-host clusters; the host of sub-cluster i has port 1000 + i.
 fn engine(clusters: i64) -> (u64, u32) {
@@ -35,29 +33,25 @@ fn pick(engine: u64, target: u32, number: u32) -> raw::Decision {
 
 #[test]
 fn mapping() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors/composite");
-    let cases = vectors::load(&folder).expect("vectors");
-    let cases: Vec<_> = cases.iter().filter(|case| case.file == "composite/mapping.json").collect();
-    assert_eq!(cases.len(), 9);
-    for case in cases {
-        let (given, expect) = (case.given(), case.expect());
-        let Some(number) = given.get("attempt").i64() else {
+    for case in nexthop_vectors::cases("composite/mapping.json", 9) {
+        let (given, expect) = (&case["given"], &case["expect"]);
+        let Some(number) = given["attempt"].as_i64() else {
             // Who knows no attempt number asks with none; who knows it, with it.
-            let known = given.str().expect("a sentence").ends_with("attempt 2");
+            let known = given.as_str().expect("a sentence").ends_with("attempt 2");
             let (engine, target) = engine(2);
             let decision = pick(engine, target, if known { 2 } else { 0 });
             let seen =
                 if decision.resource == raw::resource::NO_ATTEMPT_NUMBER { 0 } else { decision.number };
-            assert_eq!(i64::from(seen), expect.get("attempt").i64().expect("a number"), "{}", case.id);
+            assert_eq!(i64::from(seen), expect["attempt"].as_i64().expect("a number"), "{case}");
             raw::engine_free(engine).expect("an engine");
             continue;
         };
-        let (engine, target) = engine(given.get("clusters").i64().expect("a number"));
+        let (engine, target) = engine(given["clusters"].as_i64().expect("a number"));
         let decision = pick(engine, target, u32::try_from(number).expect("small"));
         let found = (decision.kind == raw::kind::GO).then(|| {
             i64::from(raw::host(engine, decision.host, decision.host_version).expect("a host").1.port) - 1000
         });
-        assert_eq!(found, expect.get("index").i64(), "{}", case.id);
+        assert_eq!(found, expect["index"].as_i64(), "{case}");
         raw::engine_free(engine).expect("an engine");
     }
 }

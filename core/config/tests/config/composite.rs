@@ -2,7 +2,6 @@
 
 use crate::{complaint, read};
 use nexthop_engine::spec::{ClusterKind, PolicySpec};
-use serde_json::Value;
 
 const TYPE: &str = "\"@type\": type.googleapis.com/envoy.extensions.clusters.composite.v3";
 

@@ -127,6 +127,24 @@ fn retry_policies() {
 }
 
 #[test]
+fn previous_priorities() {
+    let kind =
+        "type.googleapis.com/envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig";
+    let cases = cases("retry/previous_priorities.json", 10);
+    let rejects: Vec<_> = cases.iter().filter(|case| case["expect"]["reject_at_load"] == true).collect();
+    assert!(!rejects.is_empty());
+    for case in rejects {
+        let config = format!("\"@type\": {kind}, update_frequency: {}", case["given"]["update_frequency"]);
+        let policy = format!("retry_priority: {{name: p, typed_config: {{{config}}}}}");
+        let routes =
+            format!("routes: [{{match: {{prefix: /}}, route: {{cluster: c, retry_policy: {{{policy}}}}}}}]");
+        let text = format!("- name: c\n- virtual_hosts: [{{name: v, domains: [\"*\"], {routes}}}]");
+        let error = crate::read(&text).expect_err("refused");
+        assert!(error.path.ends_with("update_frequency"), "{error:?}");
+    }
+}
+
+#[test]
 fn health_checks() {
     let minimal =
         json!({"timeout": "1s", "interval": "1s", "unhealthy_threshold": 2, "healthy_threshold": 2});

@@ -1,7 +1,6 @@
 //! The scripts of `tests/vectors/outlier`: raw results and free sweeps.
 
 use super::bench::{Bench, spec};
-use serde_json::Value;
 
 fn play(name: &str, cases: usize) {
     for case in nexthop_vectors::cases(&format!("outlier/{name}.json"), cases) {
