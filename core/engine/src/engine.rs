@@ -1,5 +1,6 @@
 //! The engine: clusters, routes, requests, and the calls that walk a request through them.
 
+use crate::admission::{Gate, Gates};
 use crate::breaker::Queues;
 use crate::clock::Time;
 use crate::cluster::{ClusterShared, Counters};
@@ -85,6 +86,8 @@ pub struct Core {
     pub(crate) due: AtomicU64,
     pub(crate) maintenance: Mutex<Maintenance>,
     pub(crate) board: Board,
+    /// Admission control and adaptive concurrency of the present documents.
+    pub(crate) gates: Mutex<Arc<[Arc<Gate>]>>,
     pub(crate) no_limits: Thresholds,
     workers: AtomicU64,
     /// Slots whose lock a thread of the parent process held at a fork.
@@ -158,6 +161,7 @@ impl Core {
                 &mut crate::policies::Names::default(),
                 &mut WantSets::default(),
                 false,
+                &Gates::default(),
             )?),
             runtime: crate::snapshot::Runtime::default(),
         };
@@ -174,6 +178,7 @@ impl Core {
             due: AtomicU64::new(u64::MAX),
             maintenance: Mutex::default(),
             board: Board::default(),
+            gates: Mutex::new(Arc::from(Vec::new())),
             no_limits: Thresholds::default(),
             workers: AtomicU64::new(0),
             lost_slots: Mutex::default(),
@@ -510,9 +515,11 @@ impl Core {
     pub fn freeze_updates(&self) -> (FrozenUpdates<'_>, Box<[ClusterHandle]>) {
         let maintenance = self.maintenance.lock();
         let master = self.master.lock();
-        let clusters =
-            master.clusters.iter().map(|cluster| ClusterHandle(Arc::clone(&cluster.shared))).collect();
-        (FrozenUpdates { _master: master, _maintenance: maintenance }, clusters)
+        let clusters = master.clusters.iter().map(|cluster| Handle::Cluster(Arc::clone(&cluster.shared)));
+        let gates = self.gates.lock().clone();
+        let all = clusters.chain(gates.iter().map(|gate| Handle::Gate(Arc::clone(gate))));
+        let all = all.map(ClusterHandle).collect();
+        (FrozenUpdates { _master: master, _maintenance: maintenance }, all)
     }
 
     /// The third step.
@@ -524,6 +531,7 @@ impl Core {
             _current: self.current.lock(),
             _events: self.events.hold(),
             _board: self.board.hold(),
+            _gates: self.gates.lock(),
             _slots: self.slab.hold(),
             _hosts: self.hosts.hold(),
         }
@@ -557,30 +565,51 @@ impl Core {
         }
         drop(master);
         self.board.after_fork();
+        for gate in &*self.gates.lock().clone() {
+            gate.after_fork();
+        }
         // Sisters of one parent must not choose in step.
         self.workers.fetch_add(u64::from(process) << 32, AcqRel);
     }
 }
 
-/// A cluster whose locks can be held over a fork.
-pub struct ClusterHandle(Arc<ClusterShared>);
+/// A cluster or gate whose locks can be held over a fork.
+pub struct ClusterHandle(Handle);
+
+enum Handle {
+    Cluster(Arc<ClusterShared>),
+    Gate(Arc<Gate>),
+}
 
 impl ClusterHandle {
-    /// Holds the cluster's locks.
+    /// Holds its locks.
     pub fn freeze(&self) -> FrozenCluster<'_> {
-        FrozenCluster {
-            _queues: self.0.queues.lock(),
-            _counters: self.0.counters.lock(),
-            _detector: self.0.detector.hold(),
-        }
+        let held = match &self.0 {
+            Handle::Cluster(shared) => Held::Cluster {
+                _queues: shared.queues.lock(),
+                _counters: shared.counters.lock(),
+                _detector: shared.detector.hold(),
+            },
+            Handle::Gate(gate) => Held::Gate { _gate: gate.hold() },
+        };
+        FrozenCluster { _held: held }
     }
 }
 
-/// The locks of one cluster, held over a fork.
+/// The locks of one cluster or gate, held over a fork.
 pub struct FrozenCluster<'a> {
-    _queues: MutexGuard<'a, Queues>,
-    _counters: MutexGuard<'a, Counters>,
-    _detector: outlier::Hold<'a>,
+    _held: Held<'a>,
+}
+
+enum Held<'a> {
+    Cluster {
+        _queues: MutexGuard<'a, Queues>,
+        _counters: MutexGuard<'a, Counters>,
+        _detector: outlier::Hold<'a>,
+    },
+    Gate {
+        _gate: crate::admission::Hold<'a>,
+    },
 }
 
 /// The locks of updates, held over a fork.
@@ -597,6 +626,7 @@ pub struct FrozenRest<'a> {
     _current: MutexGuard<'a, Arc<Snapshot>>,
     _events: crate::events::Hold<'a>,
     _board: crate::health::Hold<'a>,
+    _gates: MutexGuard<'a, Arc<[Arc<Gate>]>>,
     _slots: crate::request::slab::Hold<'a>,
     _hosts: crate::hosts::Hold<'a>,
 }

@@ -371,6 +371,10 @@ impl Core {
                 put("outlier_detection.ejections_active", Stat::Gauge(active));
             }
         }
+        let gates = self.gates.lock().clone();
+        for gate in &*gates {
+            gate.stats(visit);
+        }
     }
 
     /// The hosts of a cluster (of all clusters when `cluster` is empty), in their order.
@@ -457,6 +461,7 @@ pub const fn refusal_body(why: u8) -> &'static str {
         refusal::DROP_OVERLOAD => "drop overload",
         refusal::UNCONDITIONAL_DROP_OVERLOAD => "unconditional drop overload",
         refusal::MAINTENANCE => "maintenance mode",
+        refusal::CONCURRENCY => "reached concurrency limit",
         _ => "",
     }
 }

@@ -5,6 +5,7 @@
 // One module has a lock of its own (`request::cell`); nothing else may.
 #![deny(unsafe_code)]
 
+mod admission;
 mod arena;
 pub mod balance;
 mod breaker;

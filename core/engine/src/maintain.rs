@@ -78,7 +78,7 @@ impl Core {
             }
         }
         timers.leases.get_or_insert_with(|| now.plus(self.lease_pause()));
-        self.due_by(timers.next());
+        self.due_by(timers.next().min(self.tick_gates(now)));
     }
 
     fn lease_pause(&self) -> u64 {
@@ -92,7 +92,7 @@ impl Core {
         self.due.store(NEVER, Relaxed);
         self.sweep(&mut timers, worker, now);
         self.expire_checks(worker, now);
-        let windows = self.end_windows(now);
+        let windows = self.end_windows(now).min(self.tick_gates(now));
         self.refresh(worker, now);
         self.expire_idle(&mut timers, worker, now);
         if timers.leases.is_some_and(|at| now >= at) {

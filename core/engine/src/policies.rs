@@ -1,5 +1,6 @@
 //! How requests are treated: compiled from routes and clusters, one entry per route and per cluster name.
 
+use crate::admission::{self, Gate, Gates};
 use crate::balance::Criteria;
 use crate::clock::nanos;
 use crate::hash::policy::HashPolicies;
@@ -13,7 +14,7 @@ use crate::spec::{
     ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, Metadata, PolicySpec, RetrySpec, RouteAction,
     SpecError, Specs, Value, WeightedCluster,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All policies of one set of documents.
@@ -48,6 +49,8 @@ pub(crate) struct Start {
     pub(crate) hashes: bool,
     /// No header of a request changes its retry policy, unless the request is trusted.
     pub(crate) plain: bool,
+    /// It passes gates first.
+    pub(crate) gated: bool,
 }
 
 /// How one kind of request is treated.
@@ -81,6 +84,8 @@ pub(crate) struct RequestPolicy {
     pub(crate) rewrites: bool,
     /// What the route asks of a host's metadata.
     pub(crate) criteria: Option<Arc<Criteria>>,
+    /// Gates of its route table.
+    pub(crate) gates: Vec<Arc<Gate>>,
 }
 
 /// Where a request goes.
@@ -118,6 +123,8 @@ pub(crate) struct ClusterPolicy {
     pub(crate) judged: bool,
     /// Sub-clusters that have an `own_hash`.
     pub(crate) own_hash_subs: Vec<u32>,
+    /// Gates of requests to it.
+    pub(crate) gates: Vec<Arc<Gate>>,
 }
 
 /// Numbers of the wanted sets of response headers.
@@ -199,6 +206,7 @@ impl Policies {
         names: &mut Names,
         wants: &mut WantSets,
         active_checks: bool,
+        gates: &Gates,
     ) -> Result<Self, SpecError> {
         let tables = RouteTables::compile(&specs.route_tables)?;
         let mut built = Self {
@@ -219,11 +227,15 @@ impl Policies {
             names.cluster(&cluster.name);
         }
         let detectors = DetectorWants::new(&specs.clusters, active_checks);
-        let hosts = specs.route_tables.iter();
-        let hosts = hosts.flat_map(|table| table.virtual_hosts.iter().map(move |host| (table, host)));
+        let admitted = Admitted::new(specs, gates);
+        let no_gates = Vec::new();
+        let hosts = specs.route_tables.iter().enumerate();
+        let hosts =
+            hosts.flat_map(|(of, table)| table.virtual_hosts.iter().map(move |host| (of, table, host)));
         let routes =
-            hosts.flat_map(|(table, host)| host.routes.iter().map(move |route| (table, host, route)));
-        for (index, (table, host, route)) in routes.enumerate() {
+            hosts.flat_map(|(of, table, host)| host.routes.iter().map(move |route| (of, table, host, route)));
+        for (index, (of, table, host, route)) in routes.enumerate() {
+            let table_gates = gates.of_tables.get(of).unwrap_or(&no_gates);
             let label = format!("{}/{}", host.name, route.name);
             let policy = match &route.action {
                 RouteAction::Direct { status, headers, body } => {
@@ -243,7 +255,8 @@ impl Policies {
                         route_retry.entry(name).or_insert(retry);
                         route_of.entry(name).or_insert(index as u32);
                     }
-                    let always = detectors.of_route(&forward.cluster);
+                    let mut always = detectors.of_route(&forward.cluster);
+                    admitted.add(&forward.cluster, table_gates, &mut always);
                     RequestPolicy::new(forward, retry, leads(forward, names), always, wants)?
                 }
             };
@@ -258,6 +271,7 @@ impl Policies {
                 name: label.clone(),
                 attempt_count_to_upstream: host.include_request_attempt_count,
                 attempt_count_to_client: host.include_attempt_count_in_response,
+                gates: table_gates.clone(),
                 ..policy
             });
             built.by_route.push(at);
@@ -269,7 +283,11 @@ impl Policies {
         for cluster in &specs.clusters {
             let lead = Leads::Cluster(names.cluster(&cluster.name));
             let name = cluster.name.as_str();
-            let always = detectors.of(name);
+            let mut always = detectors.of(name);
+            let like = route_of.get(name).filter(|_| cluster.defaults.is_none());
+            let like = like.map(|route| built.by_route[*route as usize] as usize);
+            let table_gates = like.map_or(&no_gates, |at| &built.list[at].gates).clone();
+            admitted.add(&ClusterSource::Name(name.to_owned()), &table_gates, &mut always);
             let mut policy = match (&cluster.defaults, leads_to.get(name)) {
                 (Some(own), _) => RequestPolicy::new(own, own.retry.as_ref(), lead, always, wants)?,
                 (None, Some(route)) => {
@@ -278,10 +296,9 @@ impl Policies {
                 }
                 (None, None) => RequestPolicy::new(&ForwardSpec::default(), None, lead, always, wants)?,
             };
-            if cluster.defaults.is_none()
-                && let Some(route) = route_of.get(name)
-            {
-                let like = &built.list[built.by_route[*route as usize] as usize];
+            policy.gates = table_gates;
+            if let Some(at) = like {
+                let like = &built.list[at];
                 policy.attempt_count_to_upstream = like.attempt_count_to_upstream;
                 policy.attempt_count_to_client = like.attempt_count_to_client;
                 policy.timeout_retry_to_upstream = like.timeout_retry_to_upstream;
@@ -289,7 +306,7 @@ impl Policies {
             targets.insert(names.target(name), built.list.len() as u32);
             built.list.push(policy);
         }
-        built.clusters = cluster_policies(specs, names, &detectors, wants)?;
+        built.clusters = cluster_policies(specs, names, &detectors, &admitted, wants, gates)?;
         let target = |number| targets.get(&number).map(|&at| built.target(at));
         built.targets = (1..=names.targets.len() as u32).map(target).collect();
         built.names = names.clusters.clone();
@@ -306,7 +323,8 @@ impl Policies {
                     let course = Course::new(self, policy, cluster);
                     let timed = own.streams || self.list[policy as usize].duration != NEVER;
                     let plain = self.retry_of(policy, cluster).is_plain() && !timed;
-                    Start { course, hashes: own.hashes, plain }
+                    let gated = !own.gates.is_empty() || !self.list[policy as usize].gates.is_empty();
+                    Start { course, hashes: own.hashes, plain, gated }
                 })
             }
             _ => None,
@@ -335,6 +353,40 @@ impl Policies {
             }
         }
         all
+    }
+}
+
+/// Who has to know whether an answer is a gRPC one: requests that an admission control counts.
+struct Admitted<'s> {
+    clusters: BTreeSet<&'s str>,
+    any: bool,
+}
+
+impl<'s> Admitted<'s> {
+    fn new(specs: &'s Specs, gates: &Gates) -> Self {
+        let own = specs.clusters.iter().filter(|cluster| cluster.admission.is_some());
+        let clusters: BTreeSet<&str> = own.map(|cluster| cluster.name.as_str()).collect();
+        let any = !clusters.is_empty() || gates.of_tables.iter().any(|table| admission::judge(table));
+        Self { clusters, any }
+    }
+
+    /// Headers of answers that come from there through these gates.
+    fn add(&self, source: &ClusterSource, table: &[Arc<Gate>], always: &mut Vec<String>) {
+        let reached = match source {
+            ClusterSource::Name(name) => self.clusters.contains(name.as_str()),
+            ClusterSource::Weighted(list) => list.iter().any(|to| self.clusters.contains(to.name.as_str())),
+            ClusterSource::Header(_) => !self.clusters.is_empty(),
+        };
+        if reached || admission::judge(table) {
+            self.add_all(always);
+        }
+    }
+
+    /// The same for whatever leads to a cluster.
+    fn add_all(&self, always: &mut Vec<String>) {
+        if self.any {
+            always.extend(admission::WANTED.map(str::to_owned));
+        }
     }
 }
 
@@ -418,6 +470,7 @@ impl RequestPolicy {
                 || forward.regex_rewrite.is_some()
                 || !forward.host_rewrite.is_empty(),
             criteria: criteria(forward.metadata_match.as_ref()).map(Arc::new),
+            gates: Vec::new(),
         })
     }
 }
@@ -426,20 +479,24 @@ fn cluster_policies(
     specs: &Specs,
     names: &mut Names,
     detectors: &DetectorWants<'_>,
+    admitted: &Admitted<'_>,
     wants: &mut WantSets,
+    gates: &Gates,
 ) -> Result<Vec<Option<ClusterPolicy>>, SpecError> {
     let own = |cluster: &ClusterSpec| {
         let list = cluster.policy.hashing().map_or(&[][..], |hashing| &hashing.hash_policy);
         HashPolicies::compile(list).map(|own| (cluster.policy.is_by_hash(), own))
     };
     let mut list: Vec<Option<ClusterPolicy>> = Vec::new();
-    for cluster in &specs.clusters {
+    for (at, cluster) in specs.clusters.iter().enumerate() {
         let index = names.cluster(&cluster.name) as usize;
         let (hashes, own_hash) = own(cluster)?;
         let retry = match &cluster.retry {
             Some(spec) => {
                 let retry = RetryPolicy::compile(spec)?;
-                let wanted = wants.responses(&retry, detectors.of(&cluster.name));
+                let mut always = detectors.of(&cluster.name);
+                admitted.add_all(&mut always);
+                let wanted = wants.responses(&retry, always);
                 Some((retry, wanted))
             }
             None => None,
@@ -453,6 +510,7 @@ fn cluster_policies(
             subsets: matches!(cluster.policy, PolicySpec::Subset(_)),
             judged: detectors.judges(&cluster.name),
             own_hash_subs: Vec::new(),
+            gates: gates.of_clusters.get(at).cloned().unwrap_or_default(),
         };
         if list.len() <= index {
             list.resize_with(index + 1, || None);

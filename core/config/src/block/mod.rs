@@ -2,26 +2,29 @@
 
 mod policy;
 
-use crate::envoy::flatten;
+use crate::envoy::{admission, concurrency, flatten};
 use crate::error::Result;
 use crate::read::{At, Fields};
-use nexthop_engine::spec::{ClusterKind, ClusterSpec, ConnectionStyle, PolicySpec, Value};
+use nexthop_engine::spec::{
+    AdmissionSpec, ClusterKind, ClusterSpec, ConcurrencySpec, ConnectionStyle, PolicySpec, Value,
+};
 use std::sync::Arc;
 
 pub(crate) use policy::OwnPolicy;
 
-const CLUSTER: Fields = Fields::of("nexthop", &["connections", "policy", "subset_size", "exclude_tried"])
-    .refused(&[
-        "filters",
-        "protect_threshold",
-        "prefer_below_limit",
-        "half_open",
-        "cool_down",
-        "outcome_at",
-        "admission",
-        "concurrency",
-        "zone",
-    ]);
+const CLUSTER: Fields = Fields::of(
+    "nexthop",
+    &["connections", "policy", "subset_size", "exclude_tried", "admission", "concurrency"],
+)
+.refused(&[
+    "filters",
+    "protect_threshold",
+    "prefer_below_limit",
+    "half_open",
+    "cool_down",
+    "outcome_at",
+    "zone",
+]);
 const RETRY: Fields = Fields::of("nexthop", &[]).refused(&[
     "deadline_first",
     "retry_after",
@@ -40,6 +43,8 @@ pub(crate) struct ClusterBlock {
     policy: Option<PolicySpec>,
     subset_size: Option<u32>,
     exclude_tried: Option<bool>,
+    admission: Option<AdmissionSpec>,
+    concurrency: Option<ConcurrencySpec>,
 }
 
 impl ClusterBlock {
@@ -50,12 +55,16 @@ impl ClusterBlock {
             policy: self.policy.or_else(|| defaults.policy.clone()),
             subset_size: self.subset_size.or(defaults.subset_size),
             exclude_tried: self.exclude_tried.or(defaults.exclude_tried),
+            admission: self.admission.or_else(|| defaults.admission.clone()),
+            concurrency: self.concurrency.or_else(|| defaults.concurrency.clone()),
         }
     }
 
     /// Sets what it says. A policy takes the place of the one that chooses hosts, in subsets, too.
     pub(crate) fn apply(self, spec: &mut ClusterSpec) {
         spec.connections = self.connections;
+        spec.admission = self.admission;
+        spec.concurrency = self.concurrency;
         if spec.kind != ClusterKind::Hosts {
             return;
         }
@@ -89,6 +98,8 @@ pub(crate) fn cluster_block(at: &At<'_>, composite: bool) -> Result<ClusterBlock
         policy: msg.map("policy", policy::policy)?,
         subset_size: msg.map("subset_size", |n| n.u32_in(1, u32::MAX))?,
         exclude_tried: msg.map("exclude_tried", |flag| flag.bool())?,
+        admission: msg.map("admission", |at| admission(at, false))?,
+        concurrency: msg.map("concurrency", concurrency)?,
     })
 }
 

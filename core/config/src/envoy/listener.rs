@@ -1,10 +1,12 @@
-//! Listeners: only the route tables of their HTTP connection managers are read.
+//! Listeners: of their HTTP connection managers the route tables are read, and the HTTP filters that decide on requests.
 
+use super::gates::{admission, concurrency};
 use super::route_table::route_configuration;
 use crate::batch::Batch;
 use crate::error::Result;
 use crate::read::{At, Fields};
 use crate::report::What;
+use nexthop_engine::spec::GateSpec;
 
 const LISTENER: Fields = Fields::of("Listener", &["filter_chains", "default_filter_chain"]).not_used(&[
     "name",
@@ -54,10 +56,9 @@ const CHAIN: Fields = Fields::of("FilterChain", &["filters"]).not_used(&[
 const FILTER: Fields = Fields::of("Filter", &["name", "typed_config"])
     .not_available(&["config_discovery"])
     .one_of(&[&["typed_config", "config_discovery"]]);
-const MANAGER: Fields = Fields::of("HttpConnectionManager", &["route_config", "http_filters"])
+const MANAGER: Fields = Fields::of("HttpConnectionManager", &["route_config", "http_filters", "stat_prefix"])
     .not_used(&[
         "codec_type",
-        "stat_prefix",
         "add_user_agent",
         "tracing",
         "http1_safe_max_connection_duration",
@@ -123,11 +124,9 @@ const MANAGER: Fields = Fields::of("HttpConnectionManager", &["route_config", "h
 const MANAGER_TYPE: &str =
     "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 /// Filters that take part in upstream decisions.
-const DECIDING_FILTERS: &[&str] = &[
-    "envoy.extensions.filters.http.stateful_session.",
-    "envoy.extensions.filters.http.admission_control.",
-    "envoy.extensions.filters.http.adaptive_concurrency.",
-];
+const DECIDING_FILTERS: &[&str] = &["envoy.extensions.filters.http.stateful_session."];
+const ADMISSION_TYPE: &str = "envoy.extensions.filters.http.admission_control.v3.AdmissionControl";
+const CONCURRENCY_TYPE: &str = "envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency";
 const ROUTER_TYPE: &str = "envoy.extensions.filters.http.router.v3.Router";
 
 const ROUTER: Fields = Fields::of("Router", &["respect_expected_rq_timeout", "suppress_envoy_headers"])
@@ -169,11 +168,14 @@ fn filter_chain(at: &At<'_>, batch: &mut Batch) -> Result<()> {
 fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let msg = at.message(&MANAGER)?;
     let mut router = (false, false);
+    let mut gates = Vec::new();
     msg.each("http_filters", |item| {
         let config = ["typed_config", "typedConfig"].iter().find_map(|key| item.raw(key));
         let type_name = config.and_then(|config| config.type_name().ok()).unwrap_or_default();
         if DECIDING_FILTERS.iter().any(|filter| type_name.starts_with(filter)) {
             item.note(What::NotAvailable, "known, but not available in this version");
+        } else if let (ADMISSION_TYPE | CONCURRENCY_TYPE, Some(config)) = (&*type_name, &config) {
+            gates.extend(gate(&item, config)?);
         } else if type_name != ROUTER_TYPE {
             item.note(What::NotUsed, "not used here: filters are a proxy's own work");
         } else if let Some(config) = config {
@@ -188,7 +190,28 @@ fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     if let Some(seen) = msg.get("route_config") {
         let mut table = route_configuration(&seen)?;
         (table.respect_expected_rq_timeout, table.suppress_envoy_headers) = router;
+        table.stat_prefix = msg.or("stat_prefix", String::new(), |prefix| prefix.text())?;
+        table.gates = gates;
         batch.add_table(&seen, table, false);
     }
     Ok(())
+}
+
+/// A filter that lets requests pass or not; `None` when it is switched off for every route.
+fn gate(item: &At<'_>, config: &At<'_>) -> Result<Option<GateSpec>> {
+    let off = match item.raw("disabled") {
+        Some(flag) if !flag.node.is_null() => flag.bool()?,
+        _ => false,
+    };
+    let spec = config.any(|type_name, at| match type_name {
+        ADMISSION_TYPE => admission(&at, true).map(GateSpec::Admission),
+        _ => concurrency(&at).map(GateSpec::Concurrency),
+    })?;
+    if off {
+        item.note(
+            What::NotUsed,
+            "not used: it is disabled here, and routes cannot switch it on in this version",
+        );
+    }
+    Ok((!off).then_some(spec))
 }

@@ -100,16 +100,25 @@ impl<'a> Walk<'a> {
         let (cluster, word, criteria) = match self.lead(policies, policy, view) {
             Ok(led) => led,
             Err(Answer::Direct(status)) => {
+                if self.is_stopped(policies, policy, None, id.pack(), slot, st, out) {
+                    return Ok(());
+                }
                 self.refuse(id.pack(), slot, st, refusal::DIRECT_RESPONSE, status, 0, out);
                 return Ok(());
             }
             Err(Answer::NoCluster(status, name)) => {
+                if self.is_stopped(policies, policy, None, id.pack(), slot, st, out) {
+                    return Ok(());
+                }
                 st.rare().missing = name;
                 self.refuse(id.pack(), slot, st, refusal::NO_CLUSTER, status, flags::NC, out);
                 return Ok(());
             }
         };
         st.begin(&Course::new(policies, at, cluster), self.now);
+        if self.is_stopped(policies, policy, Some(cluster), id.pack(), slot, st, out) {
+            return Ok(());
+        }
         let trusted = head.bits & head_bits::INTERNAL != 0;
         if trusted || policy.limits.grpc.is_some() {
             Self::own_limits(st, policy, trusted, view);
@@ -289,6 +298,12 @@ impl<'a> Walk<'a> {
         st.begin(&start.course, self.now);
         let id =
             Id { engine: self.core.settings.index, slot: index, generation: slot.generation(), attempt: 0 };
+        if start.gated {
+            let policy = policies.request(st);
+            if self.is_stopped(policies, policy, Some(st.cluster), id.pack(), slot, st, out) {
+                return Ok(());
+            }
+        }
         if st.timeout != NEVER {
             st.deadline = self.now.plus(st.timeout);
         }
@@ -322,6 +337,27 @@ impl<'a> Walk<'a> {
         let Some(own) = policies.cluster(st.cluster) else { return };
         let head = Head { key, ..Head::default() };
         self.hash(st, policies, policies.request(st), own, &head, &EMPTY);
+    }
+
+    /// Passes the gates of a request, if there are any. Whether one refused, which is answered then.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one locked request")]
+    #[inline]
+    fn is_stopped(
+        &mut self,
+        policies: &Policies,
+        policy: &RequestPolicy,
+        cluster: Option<u32>,
+        id: u64,
+        slot: &Slot,
+        st: &mut State,
+        out: &mut Decision,
+    ) -> bool {
+        if !Self::is_gated(policies, policy, cluster) {
+            return false;
+        }
+        let Err((why, status)) = self.pass_gates(policies, policy, cluster, st) else { return false };
+        self.refuse(id, slot, st, why, status, 0, out);
+        true
     }
 
     /// A free slot: from the worker's stock, or from the engine's.
@@ -460,6 +496,9 @@ impl<'a> Walk<'a> {
         st.flags |= flag;
         st.end = End::Refused(why);
         st.reply_status = status;
+        if st.has_rare {
+            self.gates_local(st, status);
+        }
         out.kind = crate::outcome::kind::REFUSED;
         out.request = id;
         out.number = st.number;
@@ -480,7 +519,7 @@ const EMPTY: RequestView<'static> =
     RequestView { method: "", scheme: "", authority: "", path: "", headers: HeaderView::EMPTY };
 
 /// Whether a content type is that of gRPC.
-fn is_grpc(value: &[u8]) -> bool {
+pub(crate) fn is_grpc(value: &[u8]) -> bool {
     let rest = value.strip_prefix(b"application/grpc");
     rest.is_some_and(|rest| rest.first().is_none_or(|next| *next == b'+'))
 }

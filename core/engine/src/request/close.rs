@@ -85,6 +85,9 @@ impl Walk<'_> {
     pub(crate) fn done(&mut self, request: u64, slot: &Slot, st: &mut State) {
         debug_assert!(st.attempts.is_empty() && st.queued.is_none());
         self.free_retry(st);
+        if st.has_rare {
+            self.leave_gates(st);
+        }
         st.phase = Phase::Done;
         slot.next_generation();
         self.free.put(Id::unpack(request).slot, &self.core.slab);
@@ -139,6 +142,9 @@ impl Walk<'_> {
             self.tell_failure(&attempt, kind, st.alternate);
         } else if grpc_of(outcome, trailers).is_some_and(|status| status != 0) {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
+        }
+        if !broken && st.has_rare {
+            self.gates_completed(st, grpc_of(outcome, trailers));
         }
         let closed = (broken && self.closes(&attempt, false)) || outcome.bits & outcome_bits::CLOSED != 0;
         self.end_attempt(slot, request, st, at, closed, false);
@@ -213,6 +219,9 @@ impl Walk<'_> {
         };
         st.flags |= flag;
         st.reply_status = status;
+        if status != 0 && st.phase != Phase::Streaming && st.has_rare {
+            self.gates_local(st, status);
+        }
         if status != 0 {
             st.end = super::state::End::Failed(if why == finish::GLOBAL_TIMEOUT {
                 failure::GLOBAL_TIMEOUT

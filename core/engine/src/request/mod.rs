@@ -24,6 +24,7 @@ use crate::snapshot::Snapshot;
 use crate::worker::WorkerCluster;
 use slab::{Slab, Slot, Stock};
 
+pub(crate) use begin::is_grpc;
 pub use begin::{Stateless, UNKNOWN_TARGET};
 pub(crate) use measure::Measures;
 pub use report::Report;

@@ -199,6 +199,9 @@ impl<'a> Walk<'a> {
             }
             Decided::No(why) => {
                 self.clusters[st.cluster as usize].counters.count_status(status, false);
+                if st.has_rare {
+                    self.gates_answered(st, status, grpc, headers, whole);
+                }
                 if whole {
                     let closed = outcome.bits & outcome_bits::CLOSED != 0;
                     self.end_attempt(slot, request, st, at, closed, good);
@@ -323,6 +326,9 @@ impl<'a> Walk<'a> {
                 st.flags |= flag;
                 st.end = End::Failed(kind);
                 st.reply_status = status;
+                if st.has_rare {
+                    self.gates_local(st, status);
+                }
                 self.done(request, slot, st);
                 self.verdict(st, action::FORWARD, why, status, 0)
             }
@@ -469,6 +475,9 @@ impl<'a> Walk<'a> {
         st.retry_at = self.now.plus(after_ms.saturating_mul(MILLI));
         st.phase = Phase::BackOff;
         if st.stateless {
+            if st.has_rare {
+                self.gates_local(st, status);
+            }
             self.done(request, slot, st);
         }
         self.verdict(st, action::RETRY, why, status, after_ms)

@@ -1,5 +1,6 @@
 //! The state of one downstream request (`spec/retry-and-timeouts.md` section 1).
 
+use crate::admission::Pass;
 use crate::balance::Criteria;
 use crate::clock::Time;
 use crate::outcome::NEVER;
@@ -276,6 +277,8 @@ pub(crate) struct Rare {
     pub(crate) wanted: Option<(String, bool)>,
     /// What the host's metadata must say.
     pub(crate) criteria: Option<Arc<Criteria>>,
+    /// The gates it went through.
+    pub(crate) pass: Option<Box<Pass>>,
 }
 
 impl State {

@@ -1,7 +1,8 @@
 //! Clusters (`spec/load-balancing.md` section 1.3, `spec/breakers-and-health.md` A1).
 
 use super::{
-    Endpoints, ForwardSpec, HashPolicySpec, HealthCheckSpec, HealthStatus, OutlierSpec, PolicySpec, RetrySpec,
+    AdmissionSpec, ConcurrencySpec, Endpoints, ForwardSpec, HashPolicySpec, HealthCheckSpec, HealthStatus,
+    OutlierSpec, PolicySpec, RetrySpec,
 };
 use std::time::Duration;
 
@@ -50,6 +51,10 @@ pub struct ClusterSpec {
     pub defaults: Option<ForwardSpec>,
     /// Connection accounting; `None` = `queue`, and `count` for stateless picks.
     pub connections: Option<ConnectionStyle>,
+    /// Admission control of requests to this cluster; replaces that of the route table.
+    pub admission: Option<AdmissionSpec>,
+    /// Adaptive concurrency of requests to this cluster; replaces that of the route table.
+    pub concurrency: Option<ConcurrencySpec>,
     /// Hosts are spoken to over TLS (only shapes URLs).
     pub secure: bool,
     /// `common_lb_config.override_host_status`: what a host that a request asks for by address may be. Defaults to
@@ -86,6 +91,8 @@ impl Default for ClusterSpec {
             hash_policy: Vec::new(),
             defaults: None,
             connections: None,
+            admission: None,
+            concurrency: None,
             secure: false,
             override_host_status: vec![HealthStatus::Unknown, HealthStatus::Healthy, HealthStatus::Degraded],
             exclude_tried: false,

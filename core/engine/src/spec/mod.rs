@@ -3,6 +3,7 @@
 //! `nexthop-config` turns documents into these; a Rust program may also build them by hand. The engine trusts
 //! the ranges stated on each field and checks what spans clusters ([`check`]).
 
+mod admission;
 mod cluster;
 mod endpoint;
 mod health;
@@ -13,6 +14,7 @@ mod route;
 mod subset;
 mod value;
 
+pub use admission::{AdmissionSpec, ConcurrencySpec, GateSpec, MinRtt, Switch, Tunable};
 pub use cluster::{
     Breakers, ClusterKind, ClusterSpec, ConnectionStyle, Protocol, RetryBudget, RoutingPriority, Thresholds,
 };

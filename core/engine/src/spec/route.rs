@@ -1,6 +1,6 @@
 //! Route tables (`RouteConfiguration`).
 
-use super::{HashPolicySpec, Metadata, RegexRewrite, RetrySpec, RoutingPriority};
+use super::{GateSpec, HashPolicySpec, Metadata, RegexRewrite, RetrySpec, RoutingPriority};
 use std::time::Duration;
 
 /// One `RouteConfiguration`.
@@ -16,6 +16,11 @@ pub struct RouteTableSpec {
     pub respect_expected_rq_timeout: bool,
     /// Do not send `x-envoy-expected-rq-timeout-ms` (router filter). Defaults to false.
     pub suppress_envoy_headers: bool,
+    /// `stat_prefix` of the connection manager; names what `gates` count.
+    pub stat_prefix: String,
+    /// Admission control and adaptive concurrency before every route, in the order of the HTTP filters. A cluster's
+    /// own of the same kind replaces one here.
+    pub gates: Vec<GateSpec>,
 }
 
 /// One virtual host.

@@ -4,6 +4,7 @@
 mod members;
 mod windows;
 
+use crate::admission::Gates;
 use crate::balance::{Local, Prepared};
 use crate::breaker::{Ask, serve_waiting};
 use crate::clock::Time;
@@ -80,9 +81,10 @@ impl Core {
         let generation = master.policies.as_ref().map_or(0, |policies| policies.generation + 1);
         let mut names =
             Names { clusters: master.names.clusters.clone(), targets: master.names.targets.clone() };
+        let gates = Gates::build(specs, &self.gates.lock().clone(), now);
         let policies = {
             let mut wants = self.wants.lock();
-            Policies::compile(specs, generation, &mut names, &mut wants, self.settings.active_checks)?
+            Policies::compile(specs, generation, &mut names, &mut wants, self.settings.active_checks, &gates)?
         };
         let overrides = Overrides::read(&specs.runtime);
         let mut outlier = Vec::with_capacity(specs.clusters.len());
@@ -92,6 +94,8 @@ impl Core {
             outlier.push(rules.map(Arc::new));
         }
         // Nothing can fail from here on.
+        *self.gates.lock() = gates.all().cloned().collect();
+        self.set_gates(&specs.runtime);
         master.names = names;
         for name in ordered(&master.names.clusters).into_iter().skip(master.clusters.len()) {
             master.clusters.push(MasterCluster::new(&name));
@@ -163,6 +167,7 @@ impl Core {
             runtime.healthy_panic_threshold != before.healthy_panic_threshold || runtime.zone != before.zone;
         master.runtime = runtime;
         self.board.set_bounds(Bounds::read(values));
+        self.set_gates(values);
         let overrides = Overrides::read(values);
         if overrides != master.outlier_runtime {
             for cluster in &mut master.clusters {

@@ -116,6 +116,9 @@ pub fn update(engine: u64, documents: &[Document<'_>]) -> Result<u64, Error> {
 
 fn take_over(engine: &Engine, loaded: &nexthop_config::Loaded) -> Result<u64, Error> {
     let epoch = engine.core.update(&loaded.specs, engine.at(0)).map_err(Error::from_spec)?;
+    if engine.core.measures_latency() {
+        engine.clock.sharpen();
+    }
     *engine.report.lock() = loaded.report.clone();
     *engine.findings.lock() = loaded.findings.clone();
     engine.refresh_shared();

@@ -148,6 +148,9 @@ pub(super) fn create(options: &Options, documents: &[Document<'_>]) -> Result<Ar
     };
     let now = Time(clock.now());
     let core = Core::new(&loaded.specs, settings, now).map_err(Error::from_spec)?;
+    if core.measures_latency() {
+        clock.sharpen();
+    }
     let shared = (0..options.workers).map(|_| Mutex::new(core.worker(now))).collect();
     let engine = Arc::new(Engine {
         id: index as u64 | (u64::from(uses) + 1) << 10,

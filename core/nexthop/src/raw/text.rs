@@ -53,33 +53,43 @@ fn stats(engine: &Engine) -> String {
     Json::Object(all).to_string()
 }
 
-/// Prometheus text exposition as Envoy writes it: `envoy_cluster_<leaf>{envoy_cluster_name="..."}`.
+/// Prometheus text exposition as Envoy writes it: `envoy_cluster_<leaf>{envoy_cluster_name="..."}`, and
+/// `envoy_http_<leaf>{envoy_http_conn_manager_prefix="..."}`.
 fn prometheus(engine: &Engine) -> String {
     let mut families: BTreeMap<String, (bool, Vec<(String, u64)>)> = BTreeMap::new();
     engine.core.stats(&mut |name, stat| {
-        let Some((cluster, leaf)) = split(name) else { return };
+        let Some(Parts { family, label, owner, leaf }) = parts(name) else { return };
         let (counter, value) = match stat {
             Stat::Counter(value) => (true, value),
             Stat::Gauge(value) => (false, value),
         };
-        let family = format!("envoy_cluster_{}", leaf.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
-        families.entry(family).or_insert((counter, Vec::new())).1.push((cluster.to_owned(), value));
+        let family = format!("{family}_{}", leaf.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+        let owner = owner.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels = format!("{label}=\"{owner}\"");
+        families.entry(family).or_insert((counter, Vec::new())).1.push((labels, value));
     });
     let mut text = String::new();
     for (family, (counter, samples)) in families {
         let _ = writeln!(text, "# TYPE {family} {}", if counter { "counter" } else { "gauge" });
-        for (cluster, value) in samples {
-            let label = cluster.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = writeln!(text, "{family}{{envoy_cluster_name=\"{label}\"}} {value}");
+        for (labels, value) in samples {
+            let _ = writeln!(text, "{family}{{{labels}}} {value}");
         }
     }
     let _ = writeln!(text, "# TYPE nexthop_panics counter\nnexthop_panics {}", engine.panics.load(Relaxed));
     text
 }
 
-/// `cluster.NAME.LEAF`; names may hold dots, leaves begin with one of Envoy's words.
-fn split(name: &str) -> Option<(&str, &str)> {
-    const WORDS: [&str; 9] = [
+/// A name of Envoy's taken apart.
+struct Parts<'n> {
+    family: &'static str,
+    label: &'static str,
+    owner: &'n str,
+    leaf: &'n str,
+}
+
+/// `cluster.NAME.LEAF` or `http.PREFIX.LEAF`; names may hold dots, leaves begin with one of Envoy's words.
+fn parts(name: &str) -> Option<Parts<'_>> {
+    const CLUSTER: [&str; 12] = [
         ".upstream_",
         ".retry.",
         ".retry_or_",
@@ -89,10 +99,17 @@ fn split(name: &str) -> Option<(&str, &str)> {
         ".circuit_breakers.",
         ".nexthop.",
         ".ring_hash_lb.",
+        ".health_check.",
+        ".admission_control.",
+        ".adaptive_concurrency.",
     ];
-    let rest = name.strip_prefix("cluster.")?;
-    let at = WORDS.iter().filter_map(|word| rest.rfind(word)).min()?;
-    Some((&rest[..at], &rest[at + 1..]))
+    const HTTP: [&str; 2] = [".admission_control.", ".adaptive_concurrency."];
+    let (rest, words, family, label) = match name.strip_prefix("cluster.") {
+        Some(rest) => (rest, &CLUSTER[..], "envoy_cluster", "envoy_cluster_name"),
+        None => (name.strip_prefix("http.")?, &HTTP[..], "envoy_http", "envoy_http_conn_manager_prefix"),
+    };
+    let at = words.iter().filter_map(|word| rest.rfind(word)).min()?;
+    Some(Parts { family, label, owner: &rest[..at], leaf: &rest[at + 1..] })
 }
 
 fn host(state: &HostState) -> Json {

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::types::clock;
 use nexthop_engine::Misuse;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where a manual clock begins: 0 means "the engine's clock" in calls.
@@ -14,15 +14,16 @@ const MANUAL_END: u64 = i64::MAX.cast_unsigned();
 
 /// One engine's clock.
 pub(super) enum Clock {
-    System(libc::clockid_t),
+    /// A clock of the system; its number.
+    System(AtomicI32),
     Manual(AtomicU64),
 }
 
 impl Clock {
     pub(super) fn new(kind: u8) -> Option<Self> {
         match kind {
-            clock::COARSE => Some(Self::System(COARSE)),
-            clock::PRECISE => Some(Self::System(libc::CLOCK_MONOTONIC)),
+            clock::COARSE => Some(Self::System(AtomicI32::new(COARSE))),
+            clock::PRECISE => Some(Self::System(AtomicI32::new(libc::CLOCK_MONOTONIC))),
             clock::MANUAL => Some(Self::Manual(AtomicU64::new(MANUAL_START))),
             _ => None,
         }
@@ -31,8 +32,15 @@ impl Clock {
     #[inline]
     pub(super) fn now(&self) -> u64 {
         match self {
-            Self::System(id) => read(*id),
+            Self::System(id) => read(id.load(Relaxed)),
             Self::Manual(at) => at.load(Relaxed),
+        }
+    }
+
+    /// Latency decides from now on: a coarse clock, which lags by some milliseconds, becomes precise for good.
+    pub(super) fn sharpen(&self) {
+        if let Self::System(id) = self {
+            id.store(libc::CLOCK_MONOTONIC, Relaxed);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::script::Script;
 use crate::vectors::Case;
 
 mod composite;
+mod gates;
 mod health;
 mod lb;
 mod retry;
@@ -23,6 +24,8 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
         "breakers/config.json" => breakers(given),
         "outlier/config.json" => outlier(given)?,
         "health/config.json" => health::documents(&case.id, given)?,
+        "concurrency/admission_criteria.json" => gates::admission(given)?,
+        "concurrency/gradient_behaviour.json" => gates::concurrency(given)?,
         "lb/maglev.json" => {
             accepted = Some(false);
             lb::documents("", &object! {"typed" => object! {"maglev" => given.clone()}})?

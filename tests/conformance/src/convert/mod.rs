@@ -49,6 +49,9 @@ pub fn job(case: &Case) -> Result<Job, String> {
         (_, "health/eds_status.json") => statuses::convert(case)?,
         (_, "retry/retry_on_predicates.json") => predicates::convert(case)?,
         (_, "retry/weighted_cluster_refresh.json") => other::weighted(case)?,
+        (_, "concurrency/admission_criteria.json" | "concurrency/gradient_behaviour.json") => {
+            facts::convert(case)?
+        }
         _ if case.file.contains("config") || case.expect().has("error") => facts::convert(case)?,
         _ if case.given().get("clusters").items().iter().any(|cluster| cluster.has("type")) => {
             compact::convert(case)?
