@@ -21,6 +21,7 @@ mod slow_start;
 mod subset;
 mod subsets;
 mod weighted;
+mod weighted_random;
 mod zone;
 
 #[cfg(test)]
@@ -201,6 +202,7 @@ policies! {
     PeakEwma => peak_ewma::PeakEwma,
     RendezvousHash => consistent::Consistent<crate::hash::rendezvous::Scores>,
     DeterministicAperture => aperture::Aperture,
+    WeightedRandom => weighted_random::WeightedRandom,
     Subset => subset::Subset,
     ClusterProvided => Nothing,
 }

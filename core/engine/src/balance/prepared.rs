@@ -130,6 +130,7 @@ impl Prepared {
             | PolicySpec::Random { .. }
             | PolicySpec::PeakEwma(_)
             | PolicySpec::DeterministicAperture(_)
+            | PolicySpec::WeightedRandom
             | PolicySpec::ClusterProvided => Arranged::No,
         };
         let zone = local.zip(sets.first()).and_then(|(local, upstream)| {

@@ -58,6 +58,7 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
         (1..6_u32, 1..4_u32, 0..4_u32).prop_map(|(size, peers, id)| {
             PolicySpec::DeterministicAperture(Aperture { size, id: id % peers, peers })
         }),
+        Just(PolicySpec::WeightedRandom),
         Just(PolicySpec::ClusterProvided),
     ]
 }

@@ -23,6 +23,8 @@ pub(crate) struct TestHost {
     pub(crate) hash_key: Option<String>,
     /// `envoy.lb`, beside the hash key.
     pub(crate) metadata: BTreeMap<String, Meta>,
+    /// As an instance list has it.
+    pub(crate) registry_weight: Option<f64>,
 }
 
 impl Default for TestHost {
@@ -36,6 +38,7 @@ impl Default for TestHost {
             hostname: String::new(),
             hash_key: None,
             metadata: BTreeMap::new(),
+            registry_weight: None,
         }
     }
 }
@@ -59,6 +62,10 @@ impl TestHost {
         let mut metadata = Metadata::default();
         if !lb.is_empty() {
             metadata.0.insert("envoy.lb".into(), lb);
+        }
+        if let Some(weight) = self.registry_weight {
+            let own = BTreeMap::from([("weight".to_owned(), Meta::Number(weight))]);
+            metadata.0.insert("nexthop".into(), own);
         }
         HostInfo {
             hostname: self.hostname.clone(),

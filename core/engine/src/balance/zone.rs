@@ -186,6 +186,7 @@ fn params(policy: &PolicySpec) -> Option<ZoneAware> {
         | PolicySpec::Maglev { .. }
         | PolicySpec::RendezvousHash
         | PolicySpec::DeterministicAperture(_)
+        | PolicySpec::WeightedRandom
         | PolicySpec::Subset(_)
         | PolicySpec::ClusterProvided => return None,
     };

@@ -60,6 +60,8 @@ pub enum PolicySpec {
     RendezvousHash,
     /// `deterministic_aperture` of the `nexthop:` block.
     DeterministicAperture(Aperture),
+    /// Nacos' draw over the weights of registries (`spec/gray-and-nacos.md` section 3).
+    WeightedRandom,
     /// Section 22.
     Subset(Arc<SubsetSpec>),
     /// The cluster type brings its own (composite).
@@ -94,6 +96,7 @@ impl PolicySpec {
             | Self::PeakEwma(_)
             | Self::RendezvousHash
             | Self::DeterministicAperture(_)
+            | Self::WeightedRandom
             | Self::ClusterProvided => None,
         }
     }
