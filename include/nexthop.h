@@ -94,6 +94,7 @@
 #define NEXTHOP_RESOURCE_SUB_CLUSTER_MISSING 18 /**< Sub cluster missing. */
 #define NEXTHOP_RESOURCE_SUB_CLUSTER_EMPTY 19 /**< Sub cluster empty. */
 #define NEXTHOP_RESOURCE_SUB_CLUSTER_REFUSED 20 /**< Sub cluster refused. */
+#define NEXTHOP_RESOURCE_FILTERED 21 /**< Filtered. */
 #define NEXTHOP_CONNECT_FAILURE 1 /**< The connection was not made. */
 #define NEXTHOP_CONNECT_TIMEOUT 2 /**< Connecting took too long. */
 #define NEXTHOP_CONNECTION_TERMINATION 3 /**< The peer closed the connection. */

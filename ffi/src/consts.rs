@@ -158,6 +158,8 @@ pub const NEXTHOP_RESOURCE_SUB_CLUSTER_MISSING: u8 = 18;
 pub const NEXTHOP_RESOURCE_SUB_CLUSTER_EMPTY: u8 = 19;
 /// Sub cluster refused.
 pub const NEXTHOP_RESOURCE_SUB_CLUSTER_REFUSED: u8 = 20;
+/// Filtered.
+pub const NEXTHOP_RESOURCE_FILTERED: u8 = 21;
 
 // Failures
 
@@ -357,6 +359,7 @@ mod tests {
             u64::from(NEXTHOP_RESOURCE_SUB_CLUSTER_REFUSED),
             u64::from(raw::resource::SUB_CLUSTER_REFUSED)
         );
+        assert_eq!(u64::from(NEXTHOP_RESOURCE_FILTERED), u64::from(raw::resource::FILTERED));
         assert_eq!(u64::from(NEXTHOP_CONNECT_FAILURE), u64::from(raw::failure::CONNECT_FAILURE));
         assert_eq!(u64::from(NEXTHOP_CONNECT_TIMEOUT), u64::from(raw::failure::CONNECT_TIMEOUT));
         assert_eq!(

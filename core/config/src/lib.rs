@@ -27,6 +27,7 @@ mod block;
 mod dialect;
 mod envoy;
 mod error;
+mod filters;
 mod form;
 mod front;
 mod instances;

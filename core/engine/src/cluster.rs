@@ -91,6 +91,10 @@ pub(crate) struct ClusterView {
     pub(crate) members: Vec<Arc<HostEntry>>,
     /// Streams that one connection carries.
     pub(crate) streams: u64,
+    /// Nacos' protection acts: all hosts count as healthy.
+    pub(crate) protected: bool,
+    /// The registry said that its protection acts.
+    pub(crate) told_protected: bool,
     /// Connections are up only when the caller says so.
     pub(crate) strict: bool,
     /// The policy bounds each host's load.

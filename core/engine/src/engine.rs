@@ -48,6 +48,8 @@ pub struct Settings {
     /// Somebody performs the checks of [`Core::checks`]: without that, hosts count as if no cluster had any.
     /// Defaults to false.
     pub active_checks: bool,
+    /// Name of this machine, for filters that ask for it; empty = no host's.
+    pub hostname: String,
     /// Reads a JSON object: `metadata` of a request. Defaults to refusing every text.
     pub read_json: fn(&str) -> Result<BTreeMap<String, Value>, String>,
 }
@@ -63,6 +65,7 @@ impl Default for Settings {
             events: 1024,
             unix_base: 0,
             active_checks: false,
+            hostname: String::new(),
             read_json: |_| Err("nobody reads JSON here".into()),
         }
     }

@@ -334,6 +334,16 @@ impl Core {
             put("membership_total", Stat::Gauge(count(|set| set.hosts.len())));
             put("membership_healthy", Stat::Gauge(count(|set| set.healthy.len())));
             put("membership_degraded", Stat::Gauge(count(|set| set.degraded.len())));
+            for (stage, fallback, refused) in
+                view.prepared.filters().into_iter().flat_map(|index| index.counts())
+            {
+                put(&format!("nexthop.filters.{stage}.fallback"), Stat::Counter(fallback));
+                put(&format!("nexthop.filters.{stage}.refused"), Stat::Counter(refused));
+            }
+            if view.spec.protect_threshold.is_some() || view.told_protected {
+                let active = view.protected || view.told_protected;
+                put("nexthop.protection_active", Stat::Gauge(u64::from(active)));
+            }
             if let Some(subsets) = view.prepared.subset_counts() {
                 // Every balancer has its own: the engine's, and one for each worker.
                 let balancers = entry.shared.counters.lock().workers.len() as u64 + 1;

@@ -121,6 +121,7 @@ pub mod resource {
     pub const SUB_CLUSTER_MISSING: u8 = 18;
     pub const SUB_CLUSTER_EMPTY: u8 = 19;
     pub const SUB_CLUSTER_REFUSED: u8 = 20;
+    pub const FILTERED: u8 = 21;
 
     /// The name of a number, empty for none.
     pub const fn name(resource: u8) -> &'static str {
@@ -135,6 +136,7 @@ pub mod resource {
             SUB_CLUSTER_MISSING => "sub_cluster_missing",
             SUB_CLUSTER_EMPTY => "sub_cluster_empty",
             SUB_CLUSTER_REFUSED => "sub_cluster_refused",
+            FILTERED => "filtered",
             _ => "",
         }
     }

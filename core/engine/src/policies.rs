@@ -11,8 +11,8 @@ use crate::request::Course;
 use crate::retry::{REQUEST_HEADERS, RetryPolicy, RouteLimits};
 use crate::route::RouteTables;
 use crate::spec::{
-    ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, Metadata, PolicySpec, RetrySpec, RouteAction,
-    SpecError, Specs, Value, WeightedCluster,
+    ClusterKind, ClusterSource, ClusterSpec, FilterPick, FilterSpec, ForwardSpec, Metadata, PolicySpec,
+    RetrySpec, RouteAction, SpecError, Specs, Value, WeightedCluster,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -119,12 +119,34 @@ pub(crate) struct ClusterPolicy {
     pub(crate) streams: bool,
     /// It, or a sub-cluster, chooses among subsets.
     pub(crate) subsets: bool,
+    /// Its filters, or those of sub-clusters, by cluster.
+    pub(crate) filters: Vec<(u32, Arc<FilterSpec>)>,
+    /// The life of its requests is told in events.
+    pub(crate) lifecycle: bool,
     /// Outlier detection, of it or a sub-cluster, looks at more than the status.
     pub(crate) judged: bool,
     /// Sub-clusters that have an `own_hash`.
     pub(crate) own_hash_subs: Vec<u32>,
     /// Gates of requests to it.
     pub(crate) gates: Vec<Arc<Gate>>,
+}
+
+impl ClusterPolicy {
+    /// Whether requests bring something to filters, or their life is told.
+    pub(crate) fn filtered(&self) -> bool {
+        !self.filters.is_empty() || self.lifecycle
+    }
+}
+
+/// Whether a policy chooses among subsets, perhaps behind filters.
+fn asks_for_subsets(policy: &PolicySpec) -> bool {
+    match policy {
+        PolicySpec::Subset(_) => true,
+        PolicySpec::Filtered(spec) => {
+            matches!(&spec.pick, FilterPick::Policy(inner) if asks_for_subsets(inner))
+        }
+        _ => false,
+    }
 }
 
 /// Numbers of the wanted sets of response headers.
@@ -319,7 +341,7 @@ impl Policies {
         let start = match self.list[policy as usize].leads {
             // A request that asks for a subset begins with its whole head.
             Leads::Cluster(cluster) => {
-                self.cluster(cluster).filter(|own| !(asks && own.subsets)).map(|own| {
+                self.cluster(cluster).filter(|own| !(own.filtered() || asks && own.subsets)).map(|own| {
                     let course = Course::new(self, policy, cluster);
                     let timed = own.streams || self.list[policy as usize].duration != NEVER;
                     let plain = self.retry_of(policy, cluster).is_plain() && !timed;
@@ -350,6 +372,9 @@ impl Policies {
             cluster.own_hash.wanted_headers(&mut add);
             if let Some((retry, _)) = &cluster.retry {
                 retry.wanted_request_headers(&mut add);
+            }
+            for (_, filters) in &cluster.filters {
+                filters.wanted_headers(&mut add);
             }
         }
         all
@@ -507,7 +532,12 @@ fn cluster_policies(
             own_hash,
             hashes,
             streams: !cluster.max_stream_duration.is_zero(),
-            subsets: matches!(cluster.policy, PolicySpec::Subset(_)),
+            subsets: asks_for_subsets(&cluster.policy),
+            filters: match &cluster.policy {
+                PolicySpec::Filtered(spec) => vec![(index as u32, Arc::clone(spec))],
+                _ => Vec::new(),
+            },
+            lifecycle: cluster.lifecycle_events,
             judged: detectors.judges(&cluster.name),
             own_hash_subs: Vec::new(),
             gates: gates.of_clusters.get(at).cloned().unwrap_or_default(),
@@ -548,12 +578,18 @@ fn cluster_policies(
         let streams = !reaches(|p| p.streams).is_empty();
         let subsets = !reaches(|p| p.subsets).is_empty();
         let own_hash_subs = reaches(|p| !p.own_hash.is_empty());
+        let filters = reaches(|p| !p.filters.is_empty())
+            .into_iter()
+            .filter_map(|sub| Some(list.get(sub as usize)?.as_ref()?.filters.clone()))
+            .flatten()
+            .collect();
         let index = names.cluster(&cluster.name) as usize;
         if let Some(policy) = &mut list[index] {
             policy.hashes = hashes;
             policy.streams = streams;
             policy.subsets = subsets;
             policy.own_hash_subs = own_hash_subs;
+            policy.filters = filters;
         }
     }
     Ok(list)

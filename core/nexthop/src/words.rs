@@ -64,7 +64,7 @@ words! {
     /// Which limit refused, or why a composite found no host.
     Resource(u8), resource, 10:
     PENDING REQUESTS RETRIES POOLS CONNECTIONS NO_ATTEMPT_NUMBER PAST_LAST_SUB_CLUSTER SUB_CLUSTER_MISSING
-    SUB_CLUSTER_EMPTY SUB_CLUSTER_REFUSED
+    SUB_CLUSTER_EMPTY SUB_CLUSTER_REFUSED FILTERED
 }
 
 /// Envoy's response flags: bit i is its core flag i. They accumulate over a request.

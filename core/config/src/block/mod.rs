@@ -4,6 +4,7 @@ mod policy;
 
 use crate::envoy::{admission, concurrency, flatten};
 use crate::error::Result;
+use crate::filters::{Filters, filters};
 use crate::read::{At, Fields};
 use nexthop_engine::spec::{
     AdmissionSpec, ClusterKind, ClusterSpec, ConcurrencySpec, ConnectionStyle, PolicySpec, Value,
@@ -14,17 +15,19 @@ pub(crate) use policy::OwnPolicy;
 
 const CLUSTER: Fields = Fields::of(
     "nexthop",
-    &["connections", "policy", "subset_size", "exclude_tried", "admission", "concurrency"],
+    &[
+        "connections",
+        "policy",
+        "subset_size",
+        "exclude_tried",
+        "admission",
+        "concurrency",
+        "filters",
+        "protect_threshold",
+        "lifecycle_events",
+    ],
 )
-.refused(&[
-    "filters",
-    "protect_threshold",
-    "prefer_below_limit",
-    "half_open",
-    "cool_down",
-    "outcome_at",
-    "zone",
-]);
+.refused(&["prefer_below_limit", "half_open", "cool_down", "outcome_at", "zone"]);
 const RETRY: Fields = Fields::of("nexthop", &[]).refused(&[
     "deadline_first",
     "retry_after",
@@ -45,6 +48,9 @@ pub(crate) struct ClusterBlock {
     exclude_tried: Option<bool>,
     admission: Option<AdmissionSpec>,
     concurrency: Option<ConcurrencySpec>,
+    filters: Option<Filters>,
+    protect_threshold: Option<f32>,
+    lifecycle_events: Option<bool>,
 }
 
 impl ClusterBlock {
@@ -57,6 +63,9 @@ impl ClusterBlock {
             exclude_tried: self.exclude_tried.or(defaults.exclude_tried),
             admission: self.admission.or_else(|| defaults.admission.clone()),
             concurrency: self.concurrency.or_else(|| defaults.concurrency.clone()),
+            filters: self.filters.or_else(|| defaults.filters.clone()),
+            protect_threshold: self.protect_threshold.or(defaults.protect_threshold),
+            lifecycle_events: self.lifecycle_events.or(defaults.lifecycle_events),
         }
     }
 
@@ -65,9 +74,11 @@ impl ClusterBlock {
         spec.connections = self.connections;
         spec.admission = self.admission;
         spec.concurrency = self.concurrency;
+        spec.lifecycle_events = self.lifecycle_events.unwrap_or(false);
         if spec.kind != ClusterKind::Hosts {
             return;
         }
+        let named = self.policy.is_some();
         if let Some(policy) = self.policy {
             match &mut spec.policy {
                 PolicySpec::Subset(subset) => Arc::make_mut(subset).child = policy,
@@ -76,13 +87,18 @@ impl ClusterBlock {
         }
         spec.subset_size = self.subset_size;
         spec.exclude_tried = self.exclude_tried.unwrap_or(false);
+        spec.protect_threshold = self.protect_threshold;
+        if let Some(filters) = self.filters {
+            let own = std::mem::take(&mut spec.policy);
+            spec.policy = filters.before(own, named);
+        }
     }
 }
 
 /// Reads the block of a cluster. `composite`: it has no hosts of its own.
 pub(crate) fn cluster_block(at: &At<'_>, composite: bool) -> Result<ClusterBlock> {
     let msg = at.message(&CLUSTER)?;
-    let of_hosts = ["policy", "subset_size", "exclude_tried"];
+    let of_hosts = ["policy", "subset_size", "exclude_tried", "filters", "protect_threshold"];
     if let Some(wrong) = of_hosts.iter().find_map(|name| msg.get(name)).filter(|_| composite) {
         return Err(wrong.fail("a composite cluster chooses among clusters; set this on them"));
     }
@@ -100,7 +116,19 @@ pub(crate) fn cluster_block(at: &At<'_>, composite: bool) -> Result<ClusterBlock
         exclude_tried: msg.map("exclude_tried", |flag| flag.bool())?,
         admission: msg.map("admission", |at| admission(at, false))?,
         concurrency: msg.map("concurrency", concurrency)?,
+        filters: msg.or("filters", None, |at| filters(at, msg.has("policy")))?,
+        protect_threshold: msg.map("protect_threshold", part)?,
+        lifecycle_events: msg.map("lifecycle_events", |flag| flag.bool())?,
     })
+}
+
+/// A part of the hosts.
+fn part(at: &At<'_>) -> Result<f32> {
+    let value = at.f64()?;
+    match (0.0..=1.0).contains(&value) {
+        true => Ok(value as f32),
+        false => Err(at.expected("a part of the hosts, from 0 to 1")),
+    }
 }
 
 /// Reads the block of a retry policy.

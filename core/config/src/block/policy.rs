@@ -7,6 +7,7 @@ use std::time::Duration;
 
 const PEAK_EWMA: Fields = Fields::of("peak_ewma", &["decay", "default_rtt", "choices", "penalty"]);
 const RENDEZVOUS_HASH: Fields = Fields::of("rendezvous_hash", &[]);
+const WEIGHTED_RANDOM: Fields = Fields::of("weighted_random", &[]);
 const APERTURE: Fields = Fields::of("deterministic_aperture", &["size", "id", "peers"]);
 
 /// Such a policy.
@@ -15,6 +16,7 @@ pub(crate) enum OwnPolicy {
     PeakEwma,
     RendezvousHash,
     DeterministicAperture,
+    WeightedRandom,
 }
 
 impl OwnPolicy {
@@ -23,6 +25,7 @@ impl OwnPolicy {
         ("peak_ewma", Self::PeakEwma),
         ("rendezvous_hash", Self::RendezvousHash),
         ("deterministic_aperture", Self::DeterministicAperture),
+        ("weighted_random", Self::WeightedRandom),
     ];
 
     /// Reads its fields.
@@ -31,6 +34,7 @@ impl OwnPolicy {
             Self::PeakEwma => peak_ewma(at),
             Self::RendezvousHash => at.message(&RENDEZVOUS_HASH).map(|_| PolicySpec::RendezvousHash),
             Self::DeterministicAperture => aperture(at),
+            Self::WeightedRandom => at.message(&WEIGHTED_RANDOM).map(|_| PolicySpec::WeightedRandom),
         }
     }
 }

@@ -13,7 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Hosts in the order of the list, of each address the first. Instances of one zone that follow each other form a
 /// locality. Metadata goes to `envoy.lb`; id, weight and `secure` to `nexthop`.
 pub(crate) fn endpoints(seen: &Seen, lists: &[&List], report: &mut Vec<ReportEntry>) -> Result<Endpoints> {
-    let mut endpoints = Endpoints::default();
+    let mut endpoints = Endpoints {
+        protected: lists.iter().any(|list| list.protected),
+        revision: lists.iter().filter_map(|list| list.revision).max(),
+        ..Endpoints::default()
+    };
     let mut known = BTreeSet::new();
     let all = || lists.iter().flat_map(|list| &list.hosts);
     let fractional = all().any(|host| bounded(host.weight).fract() != 0.0);

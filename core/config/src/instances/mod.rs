@@ -64,6 +64,8 @@ pub(crate) struct List {
     pub(crate) skipped: Vec<(String, &'static str)>,
     /// Nacos answered with all instances as healthy.
     pub(crate) protected: bool,
+    /// When Nacos made the list, in milliseconds since 1970.
+    pub(crate) revision: Option<i64>,
 }
 
 impl List {

@@ -7,7 +7,8 @@ use crate::lint::{Finding, Severity};
 use crate::read::{At, Fields};
 use crate::report::What;
 
-const ANSWER: Fields = Fields::of("Nacos' answer", &["data", "hosts", "name", "reachProtectionThreshold"]);
+const ANSWER: Fields =
+    Fields::of("Nacos' answer", &["data", "hosts", "name", "lastRefTime", "reachProtectionThreshold"]);
 const INSTANCE: Fields = Fields::of(
     "a Nacos instance",
     &[
@@ -41,6 +42,7 @@ pub(super) fn list(at: &At<'_>) -> Result<List> {
         flag.note(What::Used, "protection is active: Nacos answers with all instances as healthy");
         list.protected = true;
     }
+    list.revision = answer.map("lastRefTime", |at| at.i64())?;
     Ok(list)
 }
 
@@ -104,4 +106,12 @@ pub(super) fn weight(at: &At<'_>, text: &str) -> f64 {
         at.sink().borrow_mut().findings.push(finding);
     }
     number.unwrap_or(1.0)
+}
+
+/// An instance of Nacos without a weight counts as 1.
+pub(super) fn no_weight(at: &At<'_>) {
+    let advice = "register the instance with a number from 0 to 10000";
+    let effect = "the instance has no nacos.weight: it counts as 1";
+    let finding = Finding::new("W-BAD-WEIGHT", Severity::Warning, &at.seen(), effect, advice);
+    at.sink().borrow_mut().findings.push(finding);
 }

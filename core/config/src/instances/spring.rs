@@ -1,6 +1,10 @@
 //! Spring: a list of service instances.
 
-use super::{Condition, Instance, List, id_or, nacos::weight, plain, port, texts};
+use super::{
+    Condition, Instance, List, id_or,
+    nacos::{no_weight, weight},
+    plain, port, texts,
+};
 use crate::error::Result;
 use crate::read::{At, Fields};
 use std::collections::BTreeMap;
@@ -20,11 +24,17 @@ pub(super) fn list(at: &At<'_>) -> Result<List> {
         let weight = match (metadata.get("nacos.weight"), msg.get("weight"), metadata.get("weight")) {
             (Some(text), ..) | (None, None, Some(text)) => weight(&item, text),
             (None, Some(number), _) => number.f64()?,
-            (None, None, None) => 1.0,
+            (None, None, None) => {
+                if from_nacos(&metadata) {
+                    no_weight(&item);
+                }
+                1.0
+            }
         };
         let healthy = match metadata.get("nacos.healthy") {
             Some(text) => text.eq_ignore_ascii_case("true"),
-            None => msg.or("healthy", true, |flag| flag.bool())?,
+            // Nacos' balancer takes only the word for it.
+            None => msg.or("healthy", !from_nacos(&metadata), |flag| flag.bool())?,
         };
         let service = text("serviceId");
         if list.service.is_none() && !service.is_empty() {
@@ -43,4 +53,9 @@ pub(super) fn list(at: &At<'_>) -> Result<List> {
         list.push(instance, false);
     }
     Ok(list)
+}
+
+/// Whether an instance came from Nacos, which tells its state in metadata.
+fn from_nacos(metadata: &BTreeMap<String, String>) -> bool {
+    metadata.keys().any(|key| key.starts_with("nacos."))
 }

@@ -23,7 +23,6 @@ const POLICIES: &[(&str, PolicyMessage)] = &[
     ("ring_hash", PolicyMessage::RingHash),
     ("maglev", PolicyMessage::Maglev),
 ];
-const LATER_POLICIES: &[&str] = &["weighted_random"];
 
 /// Reads the cluster `name`.
 pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
@@ -88,9 +87,6 @@ pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
 fn policy(at: &At<'_>) -> Result<PolicySpec> {
     let names = || POLICIES.iter().map(|(name, _)| *name).chain(OwnPolicy::ALL.iter().map(|(name, _)| *name));
     at.named_fields("ring_hash: {minimum_ring_size: 1024}", |at, name, fields| {
-        if LATER_POLICIES.contains(&name) {
-            return Err(at.unavailable(&format!("the policy {name}")));
-        }
         if let Some((_, message)) = POLICIES.iter().find(|(known, _)| *known == name) {
             return message.read(fields);
         }

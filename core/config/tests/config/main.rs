@@ -5,6 +5,7 @@ mod clusters;
 mod composite;
 mod documents;
 mod endpoints;
+mod filters;
 mod gates;
 mod instances;
 mod istio;

@@ -7,6 +7,7 @@ mod aperture;
 mod consistent;
 mod criteria;
 mod edf;
+mod filters;
 mod least_request;
 mod locality_weighted;
 mod modulus;
@@ -35,6 +36,8 @@ mod vectors;
 
 pub use crate::hash::Sizes;
 pub use criteria::Criteria;
+pub use filters::{FilterCall, StageOutcome};
+pub(crate) use filters::{Told as FilterTold, text as filter_text};
 pub use prepared::Prepared;
 pub use priority::PriorityLoad;
 use routing::Routing;
@@ -69,6 +72,8 @@ pub struct Selection<'a> {
     pub hash: Option<u64>,
     /// What it asks of metadata, if anything.
     pub criteria: Option<&'a Criteria>,
+    /// What it brings to filters, under that policy.
+    pub filters: Option<&'a FilterCall<'a>>,
     /// Words for this selection.
     pub random: &'a mut Source,
     /// Now.
@@ -203,6 +208,7 @@ policies! {
     RendezvousHash => consistent::Consistent<crate::hash::rendezvous::Scores>,
     DeterministicAperture => aperture::Aperture,
     WeightedRandom => weighted_random::WeightedRandom,
+    Filtered => filters::Filtered,
     Subset => subset::Subset,
     ClusterProvided => Nothing,
 }

@@ -1,5 +1,6 @@
 //! What one update computes for all workers.
 
+use super::filters::Index;
 use super::priority::{Division, Loads, PriorityLoad, is_below};
 use super::subsets::{SubsetCounts, Subsets};
 use super::zone::Zone;
@@ -34,6 +35,7 @@ enum Arranged {
     Tables(Arrangement<Table>),
     Scores(Arrangement<Scores>),
     Subsets(Box<Subsets>),
+    Filters(Box<Index>),
 }
 
 /// Every priority's structure.
@@ -125,6 +127,10 @@ impl Prepared {
                 let subsets = Subsets::build(spec, panic_threshold, sets, hosts, local, previous);
                 Arranged::Subsets(Box::new(subsets))
             }
+            PolicySpec::Filtered(spec) => {
+                let previous = previous.and_then(Self::filters);
+                Arranged::Filters(Box::new(Index::build(spec, sets, hosts, previous)))
+            }
             PolicySpec::RoundRobin { .. }
             | PolicySpec::LeastRequest { .. }
             | PolicySpec::Random { .. }
@@ -170,6 +176,14 @@ impl Prepared {
         }
     }
 
+    /// The hosts as filters see them, under that policy.
+    pub(crate) fn filters(&self) -> Option<&Index> {
+        match &self.arranged {
+            Arranged::Filters(index) => Some(index),
+            _ => None,
+        }
+    }
+
     /// How often subsets came and went, how many there are, and how many hosts those of one host leave out.
     pub(crate) fn subset_counts(&self) -> Option<SubsetCounts> {
         self.subsets().map(Subsets::counts)
@@ -209,7 +223,7 @@ impl Prepared {
     /// overwrites them. `None` without such a policy or hosts.
     pub fn sizes(&self) -> Option<Sizes> {
         match &self.arranged {
-            Arranged::No | Arranged::Scores(_) => None,
+            Arranged::No | Arranged::Scores(_) | Arranged::Filters(_) => None,
             Arranged::Rings(rings) => rings.sizes(),
             Arranged::Tables(tables) => tables.sizes(),
             Arranged::Subsets(subsets) => {

@@ -118,6 +118,7 @@ fn run(
         for (turn, words) in words.windows(3).enumerate() {
             let reject = |host: usize| words[1] >> (host % 64) & 1 == 1;
             let picked = cluster.ask(Ask {
+                filters: None,
                 criteria: None,
                 hash: words[0].is_multiple_of(3).then_some(words[1]),
                 words,

@@ -1,6 +1,6 @@
 //! A cluster for tests, and the files of expectations.
 
-use super::{Criteria, Local, Prepared, Scheduler, Selection, View, ZoneRuntime};
+use super::{Criteria, FilterCall, Local, Prepared, Scheduler, Selection, View, ZoneRuntime};
 use crate::clock::Time;
 use crate::hosts::{HostArena, HostInfo};
 use crate::random::{Draws, Source};
@@ -25,6 +25,7 @@ pub(crate) struct TestHost {
     pub(crate) metadata: BTreeMap<String, Meta>,
     /// As an instance list has it.
     pub(crate) registry_weight: Option<f64>,
+    pub(crate) registry_id: Option<String>,
 }
 
 impl Default for TestHost {
@@ -39,6 +40,7 @@ impl Default for TestHost {
             hash_key: None,
             metadata: BTreeMap::new(),
             registry_weight: None,
+            registry_id: None,
         }
     }
 }
@@ -63,8 +65,10 @@ impl TestHost {
         if !lb.is_empty() {
             metadata.0.insert("envoy.lb".into(), lb);
         }
-        if let Some(weight) = self.registry_weight {
-            let own = BTreeMap::from([("weight".to_owned(), Meta::Number(weight))]);
+        let weight = self.registry_weight.map(|weight| ("weight".to_owned(), Meta::Number(weight)));
+        let id = self.registry_id.clone().map(|id| ("id".to_owned(), Meta::String(id)));
+        let own: BTreeMap<String, Meta> = weight.into_iter().chain(id).collect();
+        if !own.is_empty() {
             metadata.0.insert("nexthop".into(), own);
         }
         HostInfo {
@@ -139,6 +143,7 @@ pub(crate) struct Picked {
 pub(crate) struct Ask<'a> {
     pub(crate) hash: Option<u64>,
     pub(crate) criteria: Option<&'a Criteria>,
+    pub(crate) filters: Option<&'a FilterCall<'a>>,
     pub(crate) words: &'a [u64],
     pub(crate) candidates: u32,
     /// By position in the hosts of the last update.
@@ -149,7 +154,15 @@ pub(crate) struct Ask<'a> {
 
 impl Default for Ask<'_> {
     fn default() -> Self {
-        Self { hash: None, criteria: None, words: &[], candidates: 1, reject: None, tried: None }
+        Self {
+            hash: None,
+            criteria: None,
+            filters: None,
+            words: &[],
+            candidates: 1,
+            reject: None,
+            tried: None,
+        }
     }
 }
 
@@ -261,6 +274,7 @@ impl TestCluster {
                 load: None,
                 hash: ask.hash,
                 criteria: ask.criteria,
+                filters: ask.filters,
                 random: &mut random,
                 now: self.now,
                 candidates: ask.candidates,

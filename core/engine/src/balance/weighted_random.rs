@@ -67,7 +67,7 @@ impl Table {
     pub(super) fn draw(&self, unit: f64) -> Option<usize> {
         let at = self.cumulative.partition_point(|(upto, _)| *upto < unit);
         // Rounding may leave a rest above the last sum.
-        self.cumulative.get(at).or(self.cumulative.last()).map(|(_, at)| *at as usize)
+        self.cumulative.get(at).or_else(|| self.cumulative.last()).map(|(_, at)| *at as usize)
     }
 
     #[cfg(test)]

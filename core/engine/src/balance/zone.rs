@@ -187,6 +187,7 @@ fn params(policy: &PolicySpec) -> Option<ZoneAware> {
         | PolicySpec::RendezvousHash
         | PolicySpec::DeterministicAperture(_)
         | PolicySpec::WeightedRandom
+        | PolicySpec::Filtered(_)
         | PolicySpec::Subset(_)
         | PolicySpec::ClusterProvided => return None,
     };

@@ -13,6 +13,7 @@ mod twister;
 #[cfg(test)]
 mod vectors;
 
+pub(crate) use cookie::find as find_cookie;
 pub use policy::{GeneratedCookie, HashInput, HashPolicies};
 
 /// XXH64 of some bytes.

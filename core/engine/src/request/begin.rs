@@ -130,6 +130,9 @@ impl<'a> Walk<'a> {
         if let Some(own) = policies.cluster(cluster).filter(|own| own.hashes) {
             self.hash(st, policies, policy, own, head, view);
         }
+        if let Some(own) = policies.cluster(cluster).filter(|own| own.filtered()) {
+            self.bring(st, own, view, own_criteria.as_ref());
+        }
         if policies.cluster(cluster).is_some_and(|own| own.subsets) {
             Self::criteria(st, criteria.or(policy.criteria.as_ref()), own_criteria);
         }

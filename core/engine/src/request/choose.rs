@@ -3,7 +3,7 @@
 use super::state::{Attempt, Phase, State};
 use super::wanted::wanted;
 use super::{Waiters, Walk, clear};
-use crate::balance::{Criteria, PriorityLoad, Selection};
+use crate::balance::{Criteria, FilterCall, PriorityLoad, Selection};
 use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
 use crate::clock::{Time, nanos};
 use crate::cluster::ClusterView;
@@ -36,6 +36,9 @@ struct Want<'w> {
     hash: Option<u64>,
     own_hashes: &'w [(u32, Option<u64>)],
     criteria: Option<&'w Criteria>,
+    /// What it brings to filters, by cluster.
+    brought: &'w [(u32, Vec<Option<String>>)],
+    state: &'w State,
     /// A host by address, and whether no other will do.
     wanted: Option<&'w (String, bool)>,
     number: u32,
@@ -100,7 +103,7 @@ impl<'a> Walk<'a> {
         // A first choice among hosts of its own is by far the most frequent one.
         match &self.snapshot.clusters[st.cluster as usize].view {
             Some(view) if view.composite.is_none() && !st.is_retry && !st.has_rare => {
-                match self.among(st.cluster, view, st.hash, None, 1, None, None, None) {
+                match self.among(st.cluster, view, st.hash, None, 1, None, None, None, None) {
                     Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
                     Err(why) => self.no_host(request, slot, st, why, out),
                 }
@@ -189,6 +192,7 @@ impl<'a> Walk<'a> {
     #[cold]
     fn no_host(&mut self, request: u64, slot: &Slot, st: &mut State, why: u8, out: &mut Decision) {
         st.resource = why;
+        self.live_discard(st);
         let counters = &self.clusters[st.cluster as usize].counters;
         counters.count(Counter::CxNoneHealthy);
         counters.count_status(503, false);
@@ -391,6 +395,7 @@ impl<'a> Walk<'a> {
             bits |= Self::header_bits(st);
             if st.has_rare {
                 self.limit_stream(st, &attempt, out);
+                self.live_start(st, &attempt);
             }
         }
         out.bits = bits | self.signals();
@@ -482,6 +487,8 @@ impl<'a> Walk<'a> {
             hash: st.hash,
             criteria: rare.and_then(|rare| rare.criteria.as_deref()),
             own_hashes,
+            brought: rare.and_then(|rare| rare.brought.as_ref()).map_or(&[], |own| &own.values),
+            state: st,
             wanted: rare.and_then(|rare| rare.wanted.as_ref()).filter(|_| !st.is_retry && st.number <= 1),
             number: st.number,
             candidates: if st.is_retry { retry.candidates } else { 1 },
@@ -518,8 +525,27 @@ impl<'a> Walk<'a> {
                 });
                 let tried = want.tried.filter(|_| view.spec.exclude_tried);
                 let criteria = want.criteria;
-                let load = load.as_ref();
-                self.among(cluster, view, hash, criteria, want.candidates, want.reject, tried, load)
+                let own = want.brought.iter().find(|(of, _)| *of == cluster);
+                let call = own.map(|(_, values)| FilterCall::new(values, self.previous(want.state, view)));
+                let (filters, load) = (call.as_ref(), load.as_ref());
+                let picked = self.among(
+                    cluster,
+                    view,
+                    hash,
+                    criteria,
+                    want.candidates,
+                    want.reject,
+                    tried,
+                    load,
+                    filters,
+                );
+                match filters {
+                    Some(call) => {
+                        let why = self.filters_told(cluster, call);
+                        picked.map_err(|found| if why == resource::NONE { found } else { why })
+                    }
+                    None => picked,
+                }
             }
         }
     }
@@ -537,6 +563,7 @@ impl<'a> Walk<'a> {
         reject: Option<&dyn Fn(u32) -> bool>,
         tried: Option<&dyn Fn(u32) -> bool>,
         load: Option<&PriorityLoad>,
+        filters: Option<&FilterCall<'_>>,
     ) -> Result<Picked, u8> {
         let mine = &mut self.clusters[cluster as usize];
         let Some(scheduler) = &mut mine.scheduler else { return Err(resource::SUB_CLUSTER_MISSING) };
@@ -546,6 +573,7 @@ impl<'a> Walk<'a> {
         let mut selection = Selection {
             hash,
             criteria,
+            filters,
             random: self.random,
             now: self.now,
             candidates,

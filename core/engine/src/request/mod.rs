@@ -7,6 +7,7 @@ pub(crate) mod state;
 mod begin;
 mod choose;
 mod close;
+mod filters;
 mod measure;
 mod report;
 mod tell;
@@ -31,6 +32,8 @@ pub use report::Report;
 #[cfg(test)]
 pub(crate) use report::grpc_to_http;
 
+#[cfg(test)]
+pub(crate) use filters::values as filter_values;
 pub(crate) use state::{Course, End, Phase, State};
 use std::sync::Arc;
 

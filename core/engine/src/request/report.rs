@@ -2,6 +2,7 @@
 
 use super::Walk;
 use super::cell::Guard;
+use super::filters::tells;
 use super::state::{Attempt, End, Phase, State};
 use crate::breaker::{Members, ledger};
 use crate::clock::{MILLI, Time};
@@ -128,6 +129,9 @@ impl<'a> Walk<'a> {
         let request = request_of(attempt);
         if answered {
             return self.stream_over(slot, request, st, at, outcome);
+        }
+        if tells(st) && !(100..200).contains(&outcome.status) {
+            self.live_complete(st, &st.attempts[at], outcome);
         }
         if outcome.failure != failure::NONE {
             return Ok(self.failed(slot, request, st, at, outcome));

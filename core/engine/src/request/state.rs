@@ -1,5 +1,6 @@
 //! The state of one downstream request (`spec/retry-and-timeouts.md` section 1).
 
+use super::filters::Brought;
 use crate::admission::Pass;
 use crate::balance::Criteria;
 use crate::clock::Time;
@@ -275,6 +276,8 @@ pub(crate) struct Rare {
     pub(crate) missing: String,
     /// The host that the first attempt asks for, and whether no other will do.
     pub(crate) wanted: Option<(String, bool)>,
+    /// What it brings to filters.
+    pub(crate) brought: Option<Box<Brought>>,
     /// What the host's metadata must say.
     pub(crate) criteria: Option<Arc<Criteria>>,
     /// The gates it went through.

@@ -55,6 +55,10 @@ pub struct ClusterSpec {
     pub admission: Option<AdmissionSpec>,
     /// Adaptive concurrency of requests to this cluster; replaces that of the route table.
     pub concurrency: Option<ConcurrencySpec>,
+    /// Nacos' protection: at this healthy part of the hosts or less, all count as healthy. Defaults to none.
+    pub protect_threshold: Option<f32>,
+    /// Starts and ends of attempts are events. Defaults to false.
+    pub lifecycle_events: bool,
     /// Hosts are spoken to over TLS (only shapes URLs).
     pub secure: bool,
     /// `common_lb_config.override_host_status`: what a host that a request asks for by address may be. Defaults to
@@ -93,6 +97,8 @@ impl Default for ClusterSpec {
             connections: None,
             admission: None,
             concurrency: None,
+            protect_threshold: None,
+            lifecycle_events: false,
             secure: false,
             override_host_status: vec![HealthStatus::Unknown, HealthStatus::Healthy, HealthStatus::Degraded],
             exclude_tried: false,

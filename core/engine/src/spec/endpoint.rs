@@ -103,10 +103,20 @@ pub struct Endpoints {
     pub overprovisioning_factor: u32,
     /// Priority load from host weights instead of counts. Defaults to false.
     pub weighted_priority_health: bool,
+    /// The registry protects: it told all instances as healthy. Defaults to false.
+    pub protected: bool,
+    /// When the registry made the list, if it tells: an older list than the one in force is refused.
+    pub revision: Option<i64>,
 }
 
 impl Default for Endpoints {
     fn default() -> Self {
-        Self { localities: Vec::new(), overprovisioning_factor: 140, weighted_priority_health: false }
+        Self {
+            localities: Vec::new(),
+            overprovisioning_factor: 140,
+            weighted_priority_health: false,
+            protected: false,
+            revision: None,
+        }
     }
 }

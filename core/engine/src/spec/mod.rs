@@ -6,6 +6,7 @@
 mod admission;
 mod cluster;
 mod endpoint;
+mod filters;
 mod health;
 mod outlier;
 mod policy;
@@ -19,6 +20,9 @@ pub use cluster::{
     Breakers, ClusterKind, ClusterSpec, ConnectionStyle, Protocol, RetryBudget, RoutingPriority, Thresholds,
 };
 pub use endpoint::{EndpointChecks, EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints};
+pub use filters::{
+    FilterPick, FilterSpec, HostKey, MatchRule, NoMatch, RequestValue, StageRule, StageSpec, WhenAbsent,
+};
 pub use health::{HealthCheckSpec, HttpProbe, Probe};
 pub use outlier::{ErrorMatch, OutlierSpec};
 pub use policy::{

@@ -1,6 +1,6 @@
 //! Load-balancing policies and request hash policies (`spec/load-balancing.md` sections 13 to 20).
 
-use super::SubsetSpec;
+use super::{FilterPick, FilterSpec, SubsetSpec};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +62,8 @@ pub enum PolicySpec {
     DeterministicAperture(Aperture),
     /// Nacos' draw over the weights of registries (`spec/gray-and-nacos.md` section 3).
     WeightedRandom,
+    /// Stages narrow the hosts first (`spec/gray-and-nacos.md` section 8).
+    Filtered(Arc<FilterSpec>),
     /// Section 22.
     Subset(Arc<SubsetSpec>),
     /// The cluster type brings its own (composite).
@@ -79,6 +81,10 @@ impl PolicySpec {
     pub fn chooser(&self) -> &Self {
         match self {
             Self::Subset(subset) => subset.child.chooser(),
+            Self::Filtered(filters) => match &filters.pick {
+                FilterPick::Policy(policy) => policy.chooser(),
+                FilterPick::Rotation | FilterPick::Interleave => self,
+            },
             other => other,
         }
     }
@@ -90,6 +96,10 @@ impl PolicySpec {
                 slow_start.as_ref()
             }
             Self::Subset(subset) => subset.child.slow_start(),
+            Self::Filtered(filters) => match &filters.pick {
+                FilterPick::Policy(policy) => policy.slow_start(),
+                FilterPick::Rotation | FilterPick::Interleave => None,
+            },
             Self::Random { .. }
             | Self::RingHash { .. }
             | Self::Maglev { .. }

@@ -1,9 +1,9 @@
 //! The hosts of a cluster over its updates: what is the same host stays, the rest comes or goes
 //! (`spec/load-balancing.md` section 3.1).
 
-use super::{Master, MasterCluster};
+use super::{Master, MasterCluster, protection};
 use crate::breaker::host_gone;
-use crate::clock::nanos;
+use crate::clock::{Time, nanos};
 use crate::engine::Core;
 use crate::hash::xxh64;
 use crate::hosts::{HostEntry, HostInfo, flag};
@@ -45,7 +45,16 @@ pub(super) struct Listed<'a> {
 impl Core {
     /// Applies a new list of hosts: what is the same host stays, the rest goes or comes. Returns the priorities
     /// that changed, `None` when nothing did (a mere reorder is nothing).
-    pub(super) fn diff(&self, master: &mut Master, index: usize, new: &Endpoints) -> Option<Vec<u32>> {
+    pub(super) fn diff(
+        &self,
+        master: &mut Master,
+        index: usize,
+        new: &Endpoints,
+        now: Time,
+    ) -> Option<Vec<u32>> {
+        if self.is_outdated(&master.clusters[index], new, now) {
+            return None;
+        }
         let mut weights = Vec::new();
         let mut listed = Vec::new();
         for group in &new.localities {
@@ -75,6 +84,8 @@ impl Core {
         cluster.weights = weights;
         cluster.factor = new.overprovisioning_factor;
         cluster.weighted_health = new.weighted_priority_health;
+        let told = protection::Told { protected: new.protected, revision: new.revision };
+        let told = std::mem::replace(&mut cluster.told, told).protected != new.protected;
         let old = std::mem::take(&mut cluster.members);
         let mut membership: BTreeSet<u32> = BTreeSet::new();
         let old_order: Vec<(u32, u32)> = old.iter().map(|m| (m.priority, m.entry.slot)).collect();
@@ -154,7 +165,7 @@ impl Core {
         for _ in membership {
             cluster.shared.counters.lock().base.count(Counter::MembershipChange);
         }
-        (!changed.is_empty()).then(|| changed.into_iter().collect())
+        (told || !changed.is_empty()).then(|| changed.into_iter().collect())
     }
 
     fn keep_host(
@@ -227,7 +238,7 @@ fn canary(spec: &EndpointSpec) -> u32 {
 
 pub(super) fn info(cluster: &MasterCluster, spec: &ClusterSpec, index: usize, item: &Listed<'_>) -> HostInfo {
     HostInfo {
-        address: item.spec.address.clone(),
+        address: protection::shown_address(spec, item.spec),
         port: item.spec.port,
         hostname: item.spec.hostname.clone(),
         cluster: Arc::clone(&cluster.shared.name),

@@ -2,6 +2,7 @@
 //! swaps it in whole (`spec/load-balancing.md` section 3).
 
 mod members;
+mod protection;
 mod windows;
 
 use crate::admission::Gates;
@@ -57,6 +58,8 @@ pub(crate) struct MasterCluster {
     weights: Vec<(u32, Locality, u32)>,
     factor: u32,
     weighted_health: bool,
+    /// What the registry said with the list in force.
+    pub(crate) told: protection::Told,
     /// Health changes on their way to the balancers, by priority.
     windows: Vec<Window>,
 }
@@ -193,7 +196,7 @@ impl Core {
         if matches!(master.clusters[index].spec.as_ref()?.kind, ClusterKind::Composite(_)) {
             return None;
         }
-        if let Some(changed) = self.diff(&mut master, index, endpoints) {
+        if let Some(changed) = self.diff(&mut master, index, endpoints, now) {
             self.rebuild(&mut master, index, &changed, now);
         }
         Some(self.publish(&mut master))
@@ -210,6 +213,8 @@ impl Core {
             localities: Vec::new(),
             overprovisioning_factor: cluster.factor,
             weighted_priority_health: cluster.weighted_health,
+            protected: cluster.told.protected,
+            revision: cluster.told.revision,
         };
         let listed = |m: &&HostMember| self.hosts.flags(m.entry.slot) & flag::PENDING_DYNAMIC_REMOVAL == 0;
         for member in cluster.members.iter().filter(listed) {
@@ -272,7 +277,7 @@ impl Core {
         }
         // An update that leaves a cluster's endpoints as they were leaves its hosts alone.
         if !same_endpoints {
-            self.diff(master, index, &spec.endpoints);
+            self.diff(master, index, &spec.endpoints, now);
         }
         if !detected && spec.outlier.is_some() {
             let cluster = &master.clusters[index];
@@ -376,17 +381,22 @@ impl Core {
         };
         let highest = master.clusters[index].members.iter().map(|m| m.priority).max().unwrap_or(0);
         let count = (highest as usize + 1).max(old.as_ref().map_or(1, |old| old.sets.len()));
+        let protected = protection::acts(&spec, &master.clusters[index], &self.hosts);
+        let flipped = old.as_ref().is_some_and(|old| old.protected != protected);
         let mut sets = Vec::with_capacity(count);
         for priority in 0..count as u32 {
             let before = old.as_ref().and_then(|old| old.sets.get(priority as usize));
             match before {
-                Some(set) if !changed.contains(&priority) => sets.push(set.clone()),
+                Some(set) if !changed.contains(&priority) && !flipped => sets.push(set.clone()),
                 _ => {
                     let version = master.version();
-                    sets.push(HostSet {
-                        version,
-                        ..self.host_set(&master.clusters[index], priority, master.locality.as_ref())
-                    });
+                    let cluster = &master.clusters[index];
+                    let mut set = self.host_set(cluster, priority, master.locality.as_ref());
+                    set.version = version;
+                    if protected {
+                        set.protect();
+                    }
+                    sets.push(set);
                 }
             }
         }
@@ -437,6 +447,8 @@ impl Core {
             strict: spec.connections == Some(crate::spec::ConnectionStyle::Strict),
             bounded,
             measures,
+            protected,
+            told_protected: cluster.told.protected,
             spec,
             composite,
             sets,
@@ -510,6 +522,7 @@ impl MasterCluster {
             weights: Vec::new(),
             factor: 140,
             weighted_health: false,
+            told: protection::Told::default(),
             windows: Vec::new(),
         }
     }

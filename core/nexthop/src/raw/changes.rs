@@ -34,6 +34,14 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
                  one of {names:?}"
             )));
         }
+        let held = engine.core.endpoints(cluster).and_then(|held| held.revision);
+        if let (Some(held), Some(given)) = (held, endpoints.revision)
+            && given < held
+        {
+            return Err(invalid(&format!(
+                "the list is older (lastRefTime {given}) than the one in force ({held}); it was not taken over"
+            )));
+        }
         return set(engine, cluster, &endpoints)?.ok_or_else(missing);
     }
     let mut endpoints = engine.core.endpoints(cluster).ok_or_else(missing)?;
@@ -42,6 +50,7 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
             return Err(invalid("SET changes stand alone: they replace the whole list"));
         }
         endpoints.localities.clear();
+        endpoints.protected = false;
         let mut seen = BTreeSet::new();
         if let Some(twice) = changes.iter().find(|change| !seen.insert(change.address)) {
             return Err(invalid(&format!(

@@ -144,6 +144,7 @@ pub(super) fn create(options: &Options, documents: &[Document<'_>]) -> Result<Ar
         unix_base: clock.unix_base(),
         // No face hands out checks: a host that waits for its first one would wait for ever.
         active_checks: false,
+        hostname: super::time::hostname(),
         read_json: nexthop_config::parse_metadata_json,
     };
     let now = Time(clock.now());

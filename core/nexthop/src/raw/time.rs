@@ -96,3 +96,12 @@ fn read(id: libc::clockid_t) -> u64 {
     unsafe { libc::clock_gettime(id, &raw mut at) };
     (at.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(at.tv_nsec as u64)
 }
+
+/// Name of this machine; empty when it has none or does not tell.
+pub(super) fn hostname() -> String {
+    let told = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match told.trim() {
+        "" | "(none)" => std::env::var("HOSTNAME").unwrap_or_default(),
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,127 @@
+//! Nacos' protection, and what registries say of their lists (`spec/gray-and-nacos.md` sections 4 and 5).
+
+use super::MasterCluster;
+use crate::clock::Time;
+use crate::engine::Core;
+use crate::events::{Json, timestamp};
+use crate::hosts::{Health, HostArena, flag};
+use crate::sets::HostSet;
+use crate::spec::{ClusterSpec, EndpointSpec, Endpoints, PolicySpec, Value};
+
+/// What a registry said with the list in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Its own protection acts.
+    pub(crate) protected: bool,
+    /// When it made the list.
+    pub(crate) revision: Option<i64>,
+}
+
+/// Whether `healthy` of `all` hosts are few enough: in single precision, and equal counts.
+pub(super) fn protects(threshold: f32, healthy: usize, all: usize) -> bool {
+    all > 0 && healthy as f32 / all as f32 <= threshold.max(0.0)
+}
+
+/// Whether a cluster's protection acts now.
+pub(super) fn acts(spec: &ClusterSpec, cluster: &MasterCluster, hosts: &HostArena) -> bool {
+    let Some(threshold) = spec.protect_threshold else { return false };
+    let healthy = |slot: u32| flag::health(hosts.flags(slot)) != Health::Unhealthy;
+    let count = cluster.members.iter().filter(|member| healthy(member.entry.slot)).count();
+    protects(threshold, count, cluster.members.len())
+}
+
+impl HostSet {
+    /// All hosts count as healthy.
+    pub(super) fn protect(&mut self) {
+        self.healthy.clone_from(&self.hosts);
+        self.degraded.clear();
+        self.excluded = 0;
+        for locality in &mut self.localities {
+            locality.healthy.clone_from(&locality.hosts);
+            locality.degraded.clear();
+            locality.excluded = 0;
+        }
+    }
+}
+
+impl Core {
+    /// Whether a list is older than the one in force, which then stays: an operator is told.
+    pub(super) fn is_outdated(&self, cluster: &MasterCluster, new: &Endpoints, now: Time) -> bool {
+        let (Some(held), Some(given)) = (cluster.told.revision, new.revision) else { return false };
+        if given < held {
+            let json = Json::new()
+                .text("type", "nexthop.list_outdated")
+                .text("timestamp", &timestamp(self.settings.unix_base.saturating_add(now.0)))
+                .text("cluster", &cluster.shared.name)
+                .raw("held", held)
+                .raw("given", given);
+            self.events.push(json.end());
+        }
+        given < held
+    }
+}
+
+/// The address that faces show of a host: the IPv6 one that it publishes, where a filter asks for that.
+pub(super) fn shown_address(cluster: &ClusterSpec, host: &EndpointSpec) -> String {
+    let rewrites = matches!(&cluster.policy, PolicySpec::Filtered(spec) if spec.rewrites());
+    let published = match host.metadata.lb("IPv6").filter(|_| rewrites) {
+        Some(Value::String(address)) => address.trim_start_matches('[').trim_end_matches(']'),
+        _ => return host.address.clone(),
+    };
+    let v4 = host.address.rsplit_once(':').is_some_and(|(ip, _)| ip.parse::<std::net::Ipv4Addr>().is_ok());
+    match published.parse::<std::net::Ipv6Addr>() {
+        Ok(address) if v4 => format!("[{address}]:{}", host.port),
+        _ => host.address.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value as Json;
+
+    /// `tests/vectors/gray`: what Nacos' server answers.
+    #[test]
+    fn recorded_answers() {
+        let folder = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/gray");
+        let mut ran = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "json") {
+                continue;
+            }
+            let case: Json = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            if case["kind"] != "nacos_protect" {
+                continue;
+            }
+            ran += 1;
+            let input = &case["input"];
+            let only = input["healthyOnly"].as_bool().unwrap_or(false);
+            let hosts: Vec<&Json> = input["hosts"].as_array().unwrap().iter().collect();
+            // The server filters first.
+            let hosts: Vec<&Json> =
+                hosts.into_iter().filter(|host| !only || host["healthy"] == true).collect();
+            let healthy = hosts.iter().filter(|host| host["healthy"] == true).count();
+            let threshold = input["protectThreshold"].as_f64().unwrap() as f32;
+            let acts = protects(threshold, healthy, hosts.len());
+            assert_eq!(json_bool(&case["expect"]["reachProtectionThreshold"]), acts, "{}", path.display());
+            let told: Vec<Json> = hosts
+                .iter()
+                .map(|host| serde_json::json!({"ip": host["ip"], "healthy": acts || host["healthy"] == true}))
+                .collect();
+            assert_eq!(Json::Array(told), case["expect"]["hosts"], "{}", path.display());
+        }
+        assert_eq!(ran, 4);
+    }
+
+    fn json_bool(value: &Json) -> bool {
+        value.as_bool().unwrap()
+    }
+
+    #[test]
+    fn equal_in_single_precision_counts() {
+        assert!(protects(0.6, 3, 5));
+        assert!(!protects(0.6, 4, 5));
+        assert!(protects(-1.0, 0, 2) && protects(1.0, 2, 2) && !protects(1.0, 0, 0));
+    }
+}
