@@ -172,6 +172,15 @@ export declare class Request implements AsyncIterable<Attempt>, AsyncDisposable 
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** What an answer says besides its status and headers. */
+export interface OutcomeDetails {
+  readonly grpcStatus?: number;
+  /** Milliseconds from sent to headers; measured when absent. */
+  readonly latency?: number;
+  /** Up to 256 bytes of text; the body's error code, for the failure classes of a retry policy. */
+  readonly detail?: string;
+}
+
 /** One upstream try. */
 export declare class Attempt implements Disposable {
   private constructor();
@@ -202,8 +211,8 @@ export declare class Attempt implements Disposable {
   /** Runs the action and reports what it throws; undefined: failed, a retry follows; rejects when final. */
   send<T>(action: () => Promise<T>): Promise<T | undefined>;
   /** The whole report; status 0 is success without a status. */
-  complete(status: number, headers?: Headers, more?: { grpcStatus?: number; latency?: number }): Verdict;
-  onHeaders(status: number, headers?: Headers, more?: { grpcStatus?: number; latency?: number }): Verdict;
+  complete(status: number, headers?: Headers, more?: OutcomeDetails): Verdict;
+  onHeaders(status: number, headers?: Headers, more?: OutcomeDetails): Verdict;
   end(more?: { trailers?: Headers; grpcStatus?: number }): void;
   /** A failure by name, or an error of fetch, undici, node:http, node:http2. */
   fail(failure: string | Error, detail?: string): Verdict;

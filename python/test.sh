@@ -5,6 +5,6 @@ cd "$(dirname "$0")"
 VENV="$PWD/.venv/bin"
 # Away from the source tree, so that the wheel is what is imported.
 "$VENV/python" -I -c 'import nexthop, pathlib; assert ".venv" in pathlib.Path(nexthop.__file__).parts, nexthop.__file__'
-"$VENV/mypy" --strict nexthop tests/typing bench ../examples/python
+"$VENV/mypy" --strict nexthop tests/typing bench ../examples/python ../examples/ai-gateway
 "$VENV/python" -I -m mypy.stubtest nexthop --allowlist tests/typing/allowlist.txt
 exec "$VENV/python" -I -m pytest "$@"

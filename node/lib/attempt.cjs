@@ -236,6 +236,7 @@ class Attempt {
         nanoseconds = Math.round(check.milliseconds('latency', more.latency) * 1e6);
         if (!(nanoseconds < 1.8e19)) throw check.reject('latency', 'finite milliseconds', more.latency);
       }
+      if (more.detail !== undefined) detail = check.string('detail', more.detail);
     }
     let found = headersOf.NONE;
     if (headers !== undefined) {
@@ -340,7 +341,7 @@ class Attempt {
   }
 }
 
-const MORE_KEYS = new Set(['grpcStatus', 'latency']);
+const MORE_KEYS = new Set(['grpcStatus', 'latency', 'detail']);
 const END_KEYS = new Set(['trailers', 'grpcStatus']);
 
 function hotErrorEnded() {

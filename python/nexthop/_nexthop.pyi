@@ -130,9 +130,15 @@ class Attempt:
         *,
         grpc_status: int | None = None,
         latency: float | None = None,
+        detail: str | None = None,
     ) -> Verdict: ...
     def on_headers(
-        self, status: int, headers: Headers | None = None, *, grpc_status: int | None = None
+        self,
+        status: int,
+        headers: Headers | None = None,
+        *,
+        grpc_status: int | None = None,
+        detail: str | None = None,
     ) -> Verdict: ...
     def end(self, *, trailers: Headers | None = None, grpc_status: int | None = None) -> None: ...
     def fail(self, failure: str | BaseException, detail: str = "") -> Verdict: ...

@@ -171,8 +171,7 @@ impl Attempt {
     }
 
     fn fail_with(&self, py: Python<'_>, kind: u8, detail: &str) -> PyResult<Py<Verdict>> {
-        let end = detail.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 256).last();
-        let outcome = Outcome { detail: &detail[..end.unwrap_or(0)], ..Outcome::failed(kind) };
+        let outcome = Outcome { detail: clipped(detail), ..Outcome::failed(kind) };
         let verdict = raw::with_local(|local| raw::fail_with(local, self.decision.attempt, &outcome, NOW));
         self.settle(py, verdict, ENDED, true)
     }
@@ -336,7 +335,7 @@ impl Attempt {
     }
 
     /// The whole report: answer and end at once. What users call is in `fast`.
-    #[pyo3(name = "_complete", signature = (status=None, headers=None, *, grpc_status=None, latency=None))]
+    #[pyo3(name = "_complete", signature = (status=None, headers=None, *, grpc_status=None, latency=None, detail=None))]
     fn complete(
         &self,
         py: Python<'_>,
@@ -344,10 +343,12 @@ impl Attempt {
         headers: Option<&Bound<'_, PyAny>>,
         grpc_status: Option<&Bound<'_, PyAny>>,
         latency: Option<&Bound<'_, PyAny>>,
+        detail: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Verdict>> {
         let status = status.map_or(Ok(0), args::status)?;
         let id = self.decision.attempt;
-        let verdict = if headers.is_none() && grpc_status.is_none() && latency.is_none() {
+        let bare = headers.is_none() && grpc_status.is_none() && latency.is_none() && detail.is_none();
+        let verdict = if bare {
             raw::with_local(|local| raw::complete_status(local, id, status.into(), NOW))
         } else {
             let block = headers.map_or_else(|| Ok(Vec::new()), |headers| self.block(py, headers, status))?;
@@ -355,6 +356,7 @@ impl Attempt {
                 headers: &block,
                 grpc_status: args::grpc_status(grpc_status)?,
                 latency: latency.map_or(Ok(0), |latency| args::seconds(latency, "latency"))?,
+                detail: detail.map_or(Ok(""), |detail| args::text(detail, "detail").map(clipped))?,
                 ..Outcome::status(status)
             };
             raw::with_local(|local| raw::complete(local, id, &outcome, NOW))
@@ -363,19 +365,21 @@ impl Attempt {
     }
 
     /// Response headers are there: retry, or pass the answer on?
-    #[pyo3(signature = (status, headers=None, *, grpc_status=None))]
+    #[pyo3(signature = (status, headers=None, *, grpc_status=None, detail=None))]
     fn on_headers(
         &self,
         py: Python<'_>,
         status: &Bound<'_, PyAny>,
         headers: Option<&Bound<'_, PyAny>>,
         grpc_status: Option<&Bound<'_, PyAny>>,
+        detail: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Verdict>> {
         let status = args::status(status)?;
         let block = headers.map_or_else(|| Ok(Vec::new()), |headers| self.block(py, headers, status))?;
         let outcome = Outcome {
             headers: &block,
             grpc_status: args::grpc_status(grpc_status)?,
+            detail: detail.map_or(Ok(""), |detail| args::text(detail, "detail").map(clipped))?,
             ..Outcome::status(status)
         };
         let verdict = raw::with_local(|local| raw::headers(local, self.decision.attempt, &outcome, NOW));
@@ -542,4 +546,10 @@ impl Drop for Attempt {
             }
         }
     }
+}
+
+/// At most 256 bytes of free text, whole characters.
+fn clipped(detail: &str) -> &str {
+    let end = detail.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 256).last();
+    &detail[..end.unwrap_or(0)]
 }

@@ -46,7 +46,7 @@ static CHOOSE_HOST: Definition = Definition::new(
 static ATTEMPT_COMPLETE: Definition = Definition::new(
     c"complete",
     attempt_complete,
-    c"complete($self, status=None, headers=None, *, grpc_status=None, latency=None)\n--\n\nThe whole report: answer \
+    c"complete($self, status=None, headers=None, *, grpc_status=None, latency=None, detail=None)\n--\n\nThe whole report: answer \
       and end at once.",
 );
 static PICK: Definition = Definition::new(

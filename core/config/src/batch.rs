@@ -57,7 +57,11 @@ impl Batch {
         let block = at.raw("nexthop").filter(|block| !block.node.is_null());
         let composite = spec.kind != ClusterKind::Hosts;
         let block = block.map(|block| cluster_block(&block, composite)).transpose()?;
-        self.blocks.push(block.unwrap_or_default());
+        let block = block.unwrap_or_default();
+        if block.is_half_open() && spec.outlier.is_none() {
+            at.note(What::NotUsed, "`half_open` is not used: without outlier detection no host is ejected");
+        }
+        self.blocks.push(block);
         self.places.push(at.seen());
         self.marks.push((!at.is_made()).then(|| Marks::of(at)));
         self.specs.clusters.push(spec);

@@ -4,6 +4,7 @@ use crate::balance::{Prepared, View};
 use crate::breaker::{Ledger, Queues};
 use crate::clock::Time;
 use crate::hosts::{HostArena, HostEntry};
+use crate::opt_in::Steer;
 use crate::outlier::Detector;
 use crate::request::Measures;
 use crate::sets::HostSet;
@@ -101,6 +102,10 @@ pub(crate) struct ClusterView {
     pub(crate) bounded: bool,
     /// What the policy wants to know of answers.
     pub(crate) measures: Option<Measures>,
+    /// Hosts that are passed over; `None` = none ever.
+    pub(crate) steer: Option<Steer>,
+    /// Nothing stands between a request and the policy: no composite, nobody to pass over.
+    pub(crate) direct: bool,
 }
 
 impl ClusterView {

@@ -561,6 +561,7 @@ impl Core {
             }
             for member in &cluster.members {
                 self.hosts.load(member.entry.slot).forget_uses();
+                crate::opt_in::half_open::give_back(&self.hosts.passive(member.entry.slot).half_open);
             }
             if let Some(mut counters) = cluster.shared.counters.try_lock() {
                 Counters::keep_base(&mut counters);

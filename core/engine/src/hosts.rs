@@ -163,8 +163,12 @@ pub(crate) struct HostPassive {
     pub(crate) external_bad: AtomicU32,
     pub(crate) local_good: AtomicU32,
     pub(crate) local_bad: AtomicU32,
-    /// 1 + when slow start began to count; 0 = it did not. The only one that is set, not counted up.
+    /// 1 + when slow start began to count; 0 = it did not. This and what follows are set, not counted up.
     healthy_since: AtomicU64,
+    /// The host is set aside until then.
+    pub(crate) cool_until: AtomicU64,
+    /// See `opt_in::half_open`.
+    pub(crate) half_open: AtomicU64,
 }
 
 /// What faces show of a host.
@@ -404,6 +408,8 @@ impl HostArena {
         if let Some(measured) = host.measured().get() {
             measured.reset();
         }
+        passive.cool_until.store(0, Relaxed);
+        passive.half_open.store(0, Relaxed);
         facts.rq_success.store(0, Relaxed);
         facts.rq_error.store(0, Relaxed);
         facts.rq_timeout.store(0, Relaxed);

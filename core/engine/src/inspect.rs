@@ -134,7 +134,15 @@ impl Core {
                         _ => LocalReply { status: state.reply_status, ..LocalReply::default() },
                     }
                 }
-                End::Refused(why) => refused(why, state.reply_status, state.resource),
+                End::Refused(why) => {
+                    let mut reply = refused(why, state.reply_status, state.resource);
+                    let rare = state.rare.as_deref().filter(|_| state.has_rare);
+                    if let Some(rare) = rare.filter(|_| why == refusal::COOLING) {
+                        let wait = rare.opted.cools_until.since(state.last);
+                        reply.headers.push(("retry-after".into(), wait.div_ceil(1_000_000_000).to_string()));
+                    }
+                    reply
+                }
                 End::Failed(kind) => LocalReply {
                     status: state.reply_status,
                     details: retry::details(kind).into(),
@@ -237,6 +245,8 @@ impl Core {
                         (bits::DEGRADED, "a degraded host"),
                         (bits::FALLBACK, "an earlier sub-cluster had no host"),
                         (bits::RETRY, "a retry"),
+                        (bits::PROBE, "a probe after an ejection"),
+                        (bits::DRY_RUN, "a mechanism in dry run would have passed it over"),
                     ] {
                         if attempt.bits & bit != 0 {
                             let _ = write!(line, "; {text}");
@@ -289,6 +299,7 @@ impl Core {
                 let prefix = if retried { "retry." } else { "" };
                 put(&format!("{prefix}upstream_rq_{status}"), Stat::Counter(count));
             });
+            total.opted(&mut |counter, count| put(counter.name(), Stat::Counter(count)));
             let ledgers = &entry.shared.ledgers;
             let sum = |of: fn(&crate::breaker::Ledger) -> u32| {
                 u64::from(of(&ledgers[0])) + u64::from(of(&ledgers[1]))

@@ -22,6 +22,7 @@ mod inspect;
 mod maintain;
 pub mod matching;
 mod measured;
+mod opt_in;
 pub mod outcome;
 mod outlier;
 mod policies;
@@ -39,4 +40,5 @@ pub mod worker;
 
 pub use clock::{Clock, Time};
 pub use inspect::{HostState, RequestInfo, Stat, refusal_body, refusal_details};
+pub use opt_in::OptCounter;
 pub use outcome::{Decision, Head, LocalReply, Misuse, Outcome, Packed, Ready, Verdict};

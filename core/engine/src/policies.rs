@@ -6,7 +6,7 @@ use crate::clock::nanos;
 use crate::hash::policy::HashPolicies;
 use crate::headers::HeaderView;
 use crate::outcome::NEVER;
-use crate::outlier::DetectorWants;
+use crate::outlier::{DetectorWants, Wanted};
 use crate::request::Course;
 use crate::retry::{REQUEST_HEADERS, RetryPolicy, RouteLimits};
 use crate::route::RouteTables;
@@ -192,9 +192,9 @@ impl WantSets {
         self.sets.get((number as usize).checked_sub(1)?).cloned()
     }
 
-    /// `always`: wanted whatever the status.
-    fn responses(&mut self, retry: &RetryPolicy, always: Vec<String>) -> Wants {
-        let (mut ok, mut err) = (always.clone(), always);
+    fn responses(&mut self, retry: &RetryPolicy, more: Wanted) -> Wants {
+        let (mut ok, mut err) = (more.always.clone(), more.always);
+        err.extend(more.errors);
         retry.wanted_success_headers(&mut |name| ok.push(name.to_owned()));
         retry.wanted_response_headers(&mut |name| err.push(name.to_owned()));
         Wants { ok: self.intern(ok).0, err: self.intern(err).0 }
@@ -263,7 +263,7 @@ impl Policies {
                 RouteAction::Direct { status, headers, body } => {
                     let leads =
                         Leads::Direct { status: *status, headers: headers.clone(), body: body.clone() };
-                    RequestPolicy::new(&ForwardSpec::default(), None, leads, Vec::new(), wants)?
+                    RequestPolicy::new(&ForwardSpec::default(), None, leads, Wanted::default(), wants)?
                 }
                 RouteAction::Forward(forward) => {
                     let retry = forward.retry.as_ref().or(host.retry.as_ref());
@@ -277,9 +277,9 @@ impl Policies {
                         route_retry.entry(name).or_insert(retry);
                         route_of.entry(name).or_insert(index as u32);
                     }
-                    let mut always = detectors.of_route(&forward.cluster);
-                    admitted.add(&forward.cluster, table_gates, &mut always);
-                    RequestPolicy::new(forward, retry, leads(forward, names), always, wants)?
+                    let mut more = detectors.of_route(&forward.cluster);
+                    admitted.add(&forward.cluster, table_gates, &mut more.always);
+                    RequestPolicy::new(forward, retry, leads(forward, names), more, wants)?
                 }
             };
             let at = built.list.len() as u32;
@@ -305,18 +305,18 @@ impl Policies {
         for cluster in &specs.clusters {
             let lead = Leads::Cluster(names.cluster(&cluster.name));
             let name = cluster.name.as_str();
-            let mut always = detectors.of(name);
+            let mut more = detectors.of(name);
             let like = route_of.get(name).filter(|_| cluster.defaults.is_none());
             let like = like.map(|route| built.by_route[*route as usize] as usize);
             let table_gates = like.map_or(&no_gates, |at| &built.list[at].gates).clone();
-            admitted.add(&ClusterSource::Name(name.to_owned()), &table_gates, &mut always);
+            admitted.add(&ClusterSource::Name(name.to_owned()), &table_gates, &mut more.always);
             let mut policy = match (&cluster.defaults, leads_to.get(name)) {
-                (Some(own), _) => RequestPolicy::new(own, own.retry.as_ref(), lead, always, wants)?,
+                (Some(own), _) => RequestPolicy::new(own, own.retry.as_ref(), lead, more, wants)?,
                 (None, Some(route)) => {
                     let retry = route_retry.get(name).copied().flatten();
-                    RequestPolicy::new(route, retry, lead, always, wants)?
+                    RequestPolicy::new(route, retry, lead, more, wants)?
                 }
-                (None, None) => RequestPolicy::new(&ForwardSpec::default(), None, lead, always, wants)?,
+                (None, None) => RequestPolicy::new(&ForwardSpec::default(), None, lead, more, wants)?,
             };
             policy.gates = table_gates;
             if let Some(at) = like {
@@ -458,7 +458,7 @@ impl RequestPolicy {
         forward: &ForwardSpec,
         retry: Option<&RetrySpec>,
         leads: Leads,
-        always: Vec<String>,
+        more: Wanted,
         wants: &mut WantSets,
     ) -> Result<Self, SpecError> {
         let default = RetrySpec::default();
@@ -478,7 +478,7 @@ impl RequestPolicy {
             route: None,
             name: String::new(),
             leads,
-            wants: wants.responses(&retry, always),
+            wants: wants.responses(&retry, more),
             retry,
             timeout,
             per_try,
@@ -519,9 +519,9 @@ fn cluster_policies(
         let retry = match &cluster.retry {
             Some(spec) => {
                 let retry = RetryPolicy::compile(spec)?;
-                let mut always = detectors.of(&cluster.name);
-                admitted.add_all(&mut always);
-                let wanted = wants.responses(&retry, always);
+                let mut more = detectors.of(&cluster.name);
+                admitted.add_all(&mut more.always);
+                let wanted = wants.responses(&retry, more);
                 Some((retry, wanted))
             }
             None => None,

@@ -3,21 +3,22 @@
 //! Each worker counts in a block of its own with plain stores; readers add the blocks. So counting costs no
 //! locked instruction and nothing is shared on the hot path.
 
+use crate::opt_in::{OptCounter, OptCounters};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
-    ($($variant:ident = $name:literal,)*) => {
-        /// A counter of a cluster.
+    ($all:ident, $doc:literal: $($variant:ident = $name:literal,)*) => {
+        #[doc = $doc]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "Envoy's names, see `Counter::name`")]
+        #[expect(missing_docs, reason = "the names say it, see `name`")]
         #[repr(usize)]
-        pub enum Counter { $($variant,)* }
+        pub enum $all { $($variant,)* }
 
-        impl Counter {
+        impl $all {
             /// Every counter in the order of its number.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Envoy's name below `cluster.<name>.`
+            /// The name below `cluster.<name>.`
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -25,7 +26,10 @@ macro_rules! counters {
     };
 }
 
+pub(crate) use counters;
+
 counters! {
+    Counter, "A counter of a cluster, under Envoy's name.":
     RqTotal = "upstream_rq_total",
     RqCompleted = "upstream_rq_completed",
     Rq1xx = "upstream_rq_1xx",
@@ -106,6 +110,8 @@ pub struct ClusterCounters {
     values: [AtomicU64; COUNTERS],
     /// Statuses 100..=599 of final answers, and of retried ones, made when first used.
     codes: std::sync::OnceLock<Box<CodeCounters>>,
+    /// Mechanisms beyond Envoy, made when first used.
+    opted: std::sync::OnceLock<Box<OptCounters>>,
 }
 
 /// Counts by exact status.
@@ -116,7 +122,11 @@ struct CodeCounters {
 
 impl Default for ClusterCounters {
     fn default() -> Self {
-        Self { values: [const { AtomicU64::new(0) }; COUNTERS], codes: std::sync::OnceLock::new() }
+        Self {
+            values: [const { AtomicU64::new(0) }; COUNTERS],
+            codes: std::sync::OnceLock::new(),
+            opted: std::sync::OnceLock::new(),
+        }
     }
 }
 
@@ -132,6 +142,19 @@ impl ClusterCounters {
     pub fn uncount(&self, which: Counter) {
         let cell = &self.values[which as usize];
         cell.store(cell.load(Relaxed).wrapping_sub(1), Relaxed);
+    }
+
+    /// Counts one of a mechanism beyond Envoy.
+    #[cold]
+    pub fn count_opt(&self, which: OptCounter) {
+        self.opted.get_or_init(Box::default).count(which);
+    }
+
+    /// What such mechanisms counted.
+    pub fn opted(&self, visit: &mut dyn FnMut(OptCounter, u64)) {
+        if let Some(opted) = self.opted.get() {
+            opted.visit(visit);
+        }
     }
 
     /// Counts a final (or a retried) answer with this status. Classes and sums are added up when they are read.
@@ -203,6 +226,9 @@ impl ClusterCounters {
         for (mine, theirs) in self.values.iter().zip(&other.values) {
             mine.store(mine.load(Relaxed).wrapping_add(theirs.load(Relaxed)), Relaxed);
         }
+        if let Some(theirs) = other.opted.get() {
+            self.opted.get_or_init(Box::default).absorb(theirs);
+        }
         other.statuses(&mut |status, retried, count| {
             let codes = self.first_code();
             let table = if retried { &codes.retried } else { &codes.finals };
@@ -214,6 +240,6 @@ impl ClusterCounters {
 
 /// Adds one without a locked instruction: the block has one writer.
 #[inline]
-fn bump(cell: &AtomicU64) {
+pub(crate) fn bump(cell: &AtomicU64) {
     cell.store(cell.load(Relaxed).wrapping_add(1), Relaxed);
 }

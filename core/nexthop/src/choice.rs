@@ -60,6 +60,8 @@ pub struct Refusal {
     pub attempts: u32,
     /// The host that had been picked before a limit refused.
     pub host: Option<HostRef>,
+    /// When it could work, as far as somebody said so.
+    pub retry_after: Option<Duration>,
     request: u64,
 }
 
@@ -73,6 +75,7 @@ impl Refusal {
             flags: ResponseFlags(decision.flags),
             attempts: decision.number,
             host: (host.version != 0).then_some(host),
+            retry_after: span(decision.wait).filter(|wait| !wait.is_zero()),
             request: decision.request,
         }
     }

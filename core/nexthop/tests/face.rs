@@ -255,3 +255,14 @@ fn a_refused_head_says_which_field() {
     assert!(matches!(Engine::builder().build(), Err(Error::Misuse(Misuse::Invalid, _))));
     assert!(matches!(mesh.update(&[]), Err(Error::Misuse(Misuse::Invalid, _))));
 }
+
+#[test]
+fn a_refusal_says_when_it_could_work() {
+    let mesh = mesh("clusters: {web: {hosts: [10.0.0.1:80], nexthop: {cool_down: {default: 2s}}}}");
+    let head = to(&mesh, "web");
+    let attempt = expect!(mesh.request(&head, mesh.now()).choose_host(mesh.now()), Attempt);
+    attempt.complete(&Outcome::status(429), mesh.now()).unwrap();
+    let refusal = expect!(mesh.request(&head, mesh.now()).choose_host(mesh.now()), Refused);
+    assert_eq!((refusal.kind, refusal.retry_after), (RefusalKind::COOLING, Some(Duration::from_secs(2))));
+    assert!(refusal.local_reply().headers.contains(&("retry-after".to_owned(), "2".to_owned())));
+}

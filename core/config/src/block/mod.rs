@@ -1,6 +1,9 @@
-//! The `nexthop:` mapping: what Envoy's model cannot say.
+//! The `nexthop:` mapping: what Envoy's model cannot say (`spec/nexthop-block.md`).
 
+mod options;
+mod parts;
 mod policy;
+mod retry;
 
 use crate::envoy::{admission, concurrency, flatten};
 use crate::error::Result;
@@ -11,7 +14,9 @@ use nexthop_engine::spec::{
 };
 use std::sync::Arc;
 
+use options::Options;
 pub(crate) use policy::OwnPolicy;
+pub(crate) use retry::retry_block;
 
 const CLUSTER: Fields = Fields::of(
     "nexthop",
@@ -20,6 +25,10 @@ const CLUSTER: Fields = Fields::of(
         "policy",
         "subset_size",
         "exclude_tried",
+        "prefer_below_limit",
+        "half_open",
+        "cool_down",
+        "outcome_at",
         "admission",
         "concurrency",
         "filters",
@@ -27,14 +36,7 @@ const CLUSTER: Fields = Fields::of(
         "lifecycle_events",
     ],
 )
-.refused(&["prefer_below_limit", "half_open", "cool_down", "outcome_at", "zone"]);
-const RETRY: Fields = Fields::of("nexthop", &[]).refused(&[
-    "deadline_first",
-    "retry_after",
-    "idempotency",
-    "layers",
-    "classes",
-]);
+.refused(&["zone"]);
 const DOCUMENT: Fields = Fields::of("nexthop", &["version", "runtime", "defaults"]);
 
 const STYLES: &[(&str, i32)] = &[("queue", 0), ("count", 1), ("strict", 2)];
@@ -51,6 +53,7 @@ pub(crate) struct ClusterBlock {
     filters: Option<Filters>,
     protect_threshold: Option<f32>,
     lifecycle_events: Option<bool>,
+    options: Options,
 }
 
 impl ClusterBlock {
@@ -66,7 +69,13 @@ impl ClusterBlock {
             filters: self.filters.or_else(|| defaults.filters.clone()),
             protect_threshold: self.protect_threshold.or(defaults.protect_threshold),
             lifecycle_events: self.lifecycle_events.or(defaults.lifecycle_events),
+            options: self.options.or(&defaults.options),
         }
+    }
+
+    /// Whether hosts come back through probes.
+    pub(crate) fn is_half_open(&self) -> bool {
+        self.options.is_half_open()
     }
 
     /// Sets what it says. A policy takes the place of the one that chooses hosts, in subsets, too.
@@ -92,13 +101,24 @@ impl ClusterBlock {
             let own = std::mem::take(&mut spec.policy);
             spec.policy = filters.before(own, named);
         }
+        spec.options = self.options.resolve();
     }
 }
 
 /// Reads the block of a cluster. `composite`: it has no hosts of its own.
 pub(crate) fn cluster_block(at: &At<'_>, composite: bool) -> Result<ClusterBlock> {
     let msg = at.message(&CLUSTER)?;
-    let of_hosts = ["policy", "subset_size", "exclude_tried", "filters", "protect_threshold"];
+    let of_hosts = [
+        "policy",
+        "subset_size",
+        "exclude_tried",
+        "filters",
+        "protect_threshold",
+        "prefer_below_limit",
+        "half_open",
+        "cool_down",
+        "outcome_at",
+    ];
     if let Some(wrong) = of_hosts.iter().find_map(|name| msg.get(name)).filter(|_| composite) {
         return Err(wrong.fail("a composite cluster chooses among clusters; set this on them"));
     }
@@ -119,6 +139,7 @@ pub(crate) fn cluster_block(at: &At<'_>, composite: bool) -> Result<ClusterBlock
         filters: msg.or("filters", None, |at| filters(at, msg.has("policy")))?,
         protect_threshold: msg.map("protect_threshold", part)?,
         lifecycle_events: msg.map("lifecycle_events", |flag| flag.bool())?,
+        options: Options::read(&msg)?,
     })
 }
 
@@ -129,11 +150,6 @@ fn part(at: &At<'_>) -> Result<f32> {
         true => Ok(value as f32),
         false => Err(at.expected("a part of the hosts, from 0 to 1")),
     }
-}
-
-/// Reads the block of a retry policy.
-pub(crate) fn retry_block(at: &At<'_>) -> Result<()> {
-    at.message(&RETRY).map(|_| ())
 }
 
 /// What the block at the top of a document sets.

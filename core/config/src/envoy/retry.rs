@@ -5,7 +5,7 @@ use super::matcher::header_matches;
 use crate::error::Result;
 use crate::read::{At, Fields};
 use crate::report::What;
-use nexthop_engine::spec::{BackOffSpec, RateLimitedSpec, ResetFormat, RetryOn, RetrySpec};
+use nexthop_engine::spec::{BackOffSpec, RateLimitedSpec, ResetFormat, RetryOn, RetryOptions, RetrySpec};
 use std::time::Duration;
 
 const RETRY: Fields = Fields::of(
@@ -41,9 +41,6 @@ const HEDGE: Fields =
 /// Reads a `RetryPolicy`.
 pub(super) fn retry_policy(at: &At<'_>) -> Result<RetrySpec> {
     let msg = at.message(&RETRY)?;
-    if let Some(block) = msg.get("nexthop") {
-        crate::block::retry_block(&block)?;
-    }
     let default = RetrySpec::default();
     let mut spec = RetrySpec::default();
     if let Some(list) = msg.get("retry_host_predicate") {
@@ -68,6 +65,7 @@ pub(super) fn retry_policy(at: &At<'_>) -> Result<RetrySpec> {
             default.host_selection_retry_max_attempts,
             attempts,
         )?,
+        options: msg.or("nexthop", RetryOptions::default(), crate::block::retry_block)?,
         ..spec
     })
 }

@@ -4,7 +4,7 @@ use crate::envoy::header_name;
 use crate::error::Result;
 use crate::read::{At, Fields};
 use nexthop_engine::spec::{
-    BackOffSpec, HashPolicySpec, HashSource, OutlierSpec, RetryOn, RetrySpec, Thresholds,
+    BackOffSpec, HashPolicySpec, HashSource, OutlierSpec, RetryOn, RetryOptions, RetrySpec, Thresholds,
 };
 use std::time::Duration;
 
@@ -29,9 +29,6 @@ const AVOID_TRIED_DRAWS: u32 = 5;
 /// Reads `retry`.
 pub(super) fn retry(at: &At<'_>) -> Result<RetrySpec> {
     let msg = at.message(&RETRY)?;
-    if let Some(block) = msg.get("nexthop") {
-        crate::block::retry_block(&block)?;
-    }
     let default = RetrySpec::default();
     let avoid_tried = msg.or("avoid_tried", false, |flag| flag.bool())?;
     Ok(RetrySpec {
@@ -44,6 +41,7 @@ pub(super) fn retry(at: &At<'_>) -> Result<RetrySpec> {
             true => AVOID_TRIED_DRAWS,
             false => default.host_selection_retry_max_attempts,
         },
+        options: msg.or("nexthop", RetryOptions::default(), crate::block::retry_block)?,
         ..default
     })
 }

@@ -254,7 +254,7 @@ fn retry_and_hash_of_the_cluster() {
         "retry_priority: {name: p, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig, update_frequency: 0}}",
         "rate_limited_retry_back_off: {max_interval: 1s}",
         "rate_limited_retry_back_off: {reset_headers: [{name: a, format: MINUTES}]}",
-        "nexthop: {deadline_first: true}",
+        "nexthop: {deadline_first: maybe}",
     ] {
         assert!(options(&format!("{base}, retry_policy: {{{bad}}}")).is_err(), "{bad}");
     }
@@ -284,8 +284,8 @@ fn retry_and_hash_of_the_cluster() {
 fn the_nexthop_block() {
     assert_eq!(cluster("nexthop: {connections: strict}").unwrap().connections, Some(ConnectionStyle::Strict));
     assert_eq!(cluster("nexthop: {}").unwrap().connections, None);
-    let later = cluster("nexthop: {half_open: {probes: 1}}").unwrap_err();
-    assert_eq!(later.message, "`half_open` is known, but not available in this version");
+    let later = cluster("nexthop: {zone: shared}").unwrap_err();
+    assert_eq!(later.message, "`zone` is known, but not available in this version");
     let slip = cluster("nexthop: {conections: queue}").unwrap_err();
     assert_eq!(slip.nearest.as_deref(), Some("connections"));
     assert!(cluster("nexthop: {connections: wait}").is_err());

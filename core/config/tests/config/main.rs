@@ -1,5 +1,6 @@
 //! Documents in, specs or complaints out.
 
+mod block;
 mod checks;
 mod clusters;
 mod composite;

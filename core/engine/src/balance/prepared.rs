@@ -256,7 +256,7 @@ impl Prepared {
     }
 
     #[inline]
-    pub(super) fn panic_at(&self, priority: u32) -> bool {
+    pub(crate) fn panic_at(&self, priority: u32) -> bool {
         self.loads.panics.get(priority as usize).is_some_and(|panics| *panics)
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod queue;
 
 mod permit;
 mod raise;
+mod room;
 
 pub(crate) use ledger::{Ledger, Members};
 pub(crate) use permit::{
@@ -15,6 +16,7 @@ pub(crate) use permit::{
 pub(crate) use pool::is_pinned;
 pub(crate) use queue::{Grant, Place, Queues};
 pub(crate) use raise::serve_waiting;
+pub(crate) use room::Room;
 
 #[cfg(test)]
 mod tests;

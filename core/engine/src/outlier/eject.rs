@@ -3,6 +3,7 @@
 use super::{Effects, Event, Host, Kind, Met, Rates, Record, State, Watch, reset_counters, seconds_since};
 use crate::clock::{MILLI, Time, nanos};
 use crate::hosts::flag;
+use crate::opt_in::half_open;
 use crate::random::{Random, Source};
 use crate::stats::Counter;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -83,6 +84,7 @@ impl Watch<'_> {
                 self.counters.count(counter);
             }
             self.hosts.facts(slot).flags.fetch_or(flag::FAILED_OUTLIER_CHECK, AcqRel);
+            half_open::close(&self.hosts.passive(slot).half_open);
             effects.changed.push(slot);
         }
         let record = Record {
@@ -151,6 +153,9 @@ impl Watch<'_> {
         *ejections_active = ejections_active.saturating_sub(1);
         self.hosts.facts(slot).flags.fetch_and(!flag::FAILED_OUTLIER_CHECK, AcqRel);
         reset_counters(self.hosts, slot);
+        if self.rules.half_open {
+            half_open::open(&self.hosts.passive(slot).half_open, now);
+        }
         host.last_unejection = Some(now);
         self.back(host, slot, now, effects);
     }

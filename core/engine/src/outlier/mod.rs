@@ -24,7 +24,7 @@ pub(crate) use event::{Event, Rates, Record, line};
 pub(crate) use kind::Kind;
 pub(crate) use report::{Met, Told, external, tell};
 pub(crate) use rules::{Overrides, Rules};
-pub(crate) use wants::DetectorWants;
+pub(crate) use wants::{DetectorWants, Wanted};
 
 /// Ejection state of a cluster; survives document updates as its hosts do.
 #[derive(Default)]

@@ -16,6 +16,8 @@ pub(crate) struct Rules {
     pub(crate) errors: Option<Arc<Errors>>,
     /// See [`Rules::is_plain`]: the way of most clusters.
     pub(crate) plain: bool,
+    /// A host that comes back has to prove itself.
+    pub(crate) half_open: bool,
 }
 
 impl Rules {
@@ -27,13 +29,13 @@ impl Rules {
 
     /// The same document under other runtime values.
     pub(crate) fn again(&self, document: &OutlierSpec, runtime: &Overrides) -> Self {
-        Self::with(document, self.errors.clone(), runtime)
+        Self { half_open: self.half_open, ..Self::with(document, self.errors.clone(), runtime) }
     }
 
     fn with(document: &OutlierSpec, errors: Option<Arc<Errors>>, runtime: &Overrides) -> Self {
         let spec = runtime.over(document);
         let plain = Self::is_plain(&spec);
-        Self { spec, errors, plain }
+        Self { spec, errors, plain, half_open: false }
     }
 
     /// Whether answers are judged by their code alone, and nothing local is counted.

@@ -3,12 +3,22 @@
 
 use super::Rules;
 use crate::health::IMMEDIATE_FAIL;
-use crate::spec::{ClusterKind, ClusterSource, ClusterSpec};
+use crate::spec::{ClusterKind, ClusterSource, ClusterSpec, OutcomeAt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Header names by cluster; only clusters that look at more than the status.
 pub(crate) struct DetectorWants<'s> {
     names: BTreeMap<&'s str, BTreeSet<String>>,
+    /// Of answers of 400 and above, for cool-downs.
+    errors: BTreeMap<&'s str, BTreeSet<String>>,
+}
+
+/// Response headers that are wanted besides those of the retry policy.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) always: Vec<String>,
+    /// Of answers of 400 and above.
+    pub(crate) errors: Vec<String>,
 }
 
 impl<'s> DetectorWants<'s> {
@@ -32,24 +42,17 @@ impl<'s> DetectorWants<'s> {
                 wanted.extend(learnt.iter().map(|name| (*name).to_owned()));
             }
         }
-        // Composites contain no cycles: as many rounds as they are deep.
-        let mut grew = !names.is_empty();
-        while grew {
-            grew = false;
-            for cluster in clusters {
-                let ClusterKind::Composite(subs) = &cluster.kind else { continue };
-                let below: Vec<_> = subs.iter().filter_map(|sub| names.get(sub.as_str()).cloned()).collect();
-                if below.is_empty() {
-                    continue;
-                }
-                grew |= !names.contains_key(cluster.name.as_str());
-                let wanted = names.entry(&cluster.name).or_default();
-                for name in below.into_iter().flatten() {
-                    grew |= wanted.insert(name);
-                }
-            }
+        for cluster in clusters.iter().filter(|cluster| cluster.options.outcome_at == OutcomeAt::End) {
+            names.entry(&cluster.name).or_default().insert("grpc-status".to_owned());
         }
-        Self { names }
+        let cools = |cluster: &'s ClusterSpec| Some((&cluster.name, cluster.options.cool_down.as_ref()?));
+        let mut errors: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for (name, cool) in clusters.iter().filter_map(cools) {
+            errors.insert(name, cool.from_headers.iter().cloned().collect());
+        }
+        spread(clusters, &mut names);
+        spread(clusters, &mut errors);
+        Self { names, errors }
     }
 
     /// Whether answers of this cluster have to be told of one by one.
@@ -58,17 +61,46 @@ impl<'s> DetectorWants<'s> {
     }
 
     /// The headers of one cluster.
-    pub(crate) fn of(&self, cluster: &str) -> Vec<String> {
-        self.names.get(cluster).into_iter().flatten().cloned().collect()
+    pub(crate) fn of(&self, cluster: &str) -> Wanted {
+        Wanted { always: of(&self.names, cluster), errors: of(&self.errors, cluster) }
     }
 
     /// The headers of whatever a route can reach.
-    pub(crate) fn of_route(&self, source: &ClusterSource) -> Vec<String> {
-        let names: BTreeSet<String> = match source {
-            ClusterSource::Name(name) => return self.of(name),
-            ClusterSource::Weighted(list) => list.iter().flat_map(|entry| self.of(&entry.name)).collect(),
-            ClusterSource::Header(_) => self.names.values().flatten().cloned().collect(),
+    pub(crate) fn of_route(&self, source: &ClusterSource) -> Wanted {
+        let reached = |names: &BTreeMap<&str, BTreeSet<String>>| -> Vec<String> {
+            let names: BTreeSet<String> = match source {
+                ClusterSource::Name(name) => return of(names, name),
+                ClusterSource::Weighted(list) => {
+                    list.iter().flat_map(|entry| of(names, &entry.name)).collect()
+                }
+                ClusterSource::Header(_) => names.values().flatten().cloned().collect(),
+            };
+            names.into_iter().collect()
         };
-        names.into_iter().collect()
+        Wanted { always: reached(&self.names), errors: reached(&self.errors) }
+    }
+}
+
+fn of(names: &BTreeMap<&str, BTreeSet<String>>, cluster: &str) -> Vec<String> {
+    names.get(cluster).into_iter().flatten().cloned().collect()
+}
+
+/// What sub-clusters want, their composites want too. These contain no cycles: as many rounds as they are deep.
+fn spread<'s>(clusters: &'s [ClusterSpec], names: &mut BTreeMap<&'s str, BTreeSet<String>>) {
+    let mut grew = !names.is_empty();
+    while grew {
+        grew = false;
+        for cluster in clusters {
+            let ClusterKind::Composite(subs) = &cluster.kind else { continue };
+            let below: Vec<_> = subs.iter().filter_map(|sub| names.get(sub.as_str()).cloned()).collect();
+            if below.is_empty() {
+                continue;
+            }
+            grew |= !names.contains_key(cluster.name.as_str());
+            let wanted = names.entry(&cluster.name).or_default();
+            for name in below.into_iter().flatten() {
+                grew |= wanted.insert(name);
+            }
+        }
     }
 }

@@ -168,6 +168,10 @@ impl<'a> Walk<'a> {
                     .collect();
             }
         }
+        if !retry.is_plain() && self.is_short_of_time(retry.options.as_deref(), st) {
+            self.refuse_short(id.pack(), slot, st, out);
+            return Ok(());
+        }
         self.first(policies, slot, id.pack(), st, out);
         Ok(())
     }
@@ -205,6 +209,9 @@ impl<'a> Walk<'a> {
             None => {
                 (st.retries, st.remaining, st.on) = (false, 0, RetryOn::NONE);
             }
+        }
+        if let Some(options) = &retry.options {
+            Self::opt_in(st, options, view);
         }
     }
 
@@ -316,6 +323,10 @@ impl<'a> Walk<'a> {
         if !start.plain {
             self.durations(st, policies.request(st));
             self.retry_state(st, policies.retry(st), false, &EMPTY);
+            if self.is_short_of_time(policies.retry(st).options.as_deref(), st) {
+                self.refuse_short(id.pack(), slot, st, out);
+                return Ok(());
+            }
         }
         self.number(st, number);
         self.first(policies, slot, id.pack(), st, out);

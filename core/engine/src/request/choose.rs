@@ -1,6 +1,7 @@
 //! The next attempt, or a wait, or a refusal.
 
 use super::state::{Attempt, Phase, State};
+use super::steer::COOLING;
 use super::wanted::wanted;
 use super::{Waiters, Walk, clear};
 use crate::balance::{Criteria, FilterCall, PriorityLoad, Selection};
@@ -10,6 +11,7 @@ use crate::cluster::ClusterView;
 use crate::engine::Core;
 use crate::hosts::flag;
 use crate::ids::{Id, attempt_mark, request_of};
+use crate::opt_in::OptCounter;
 use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, reason, refusal, resource, span, wait};
 use crate::policies::{Leads, Policies};
 use crate::request::slab::Slot;
@@ -24,30 +26,36 @@ use std::sync::atomic::Ordering::Relaxed;
 const ASK_BACK: u64 = 1_000_000_000;
 
 /// A host that a selection found.
-struct Picked {
-    slot: u32,
-    cluster: u32,
-    priority: u32,
-    bits: u16,
+pub(super) struct Picked {
+    pub(super) slot: u32,
+    pub(super) cluster: u32,
+    pub(super) priority: u32,
+    pub(super) bits: u16,
 }
 
 /// What every level of a selection passes on.
-struct Want<'w> {
+pub(super) struct Want<'w> {
     hash: Option<u64>,
     own_hashes: &'w [(u32, Option<u64>)],
-    criteria: Option<&'w Criteria>,
+    pub(super) criteria: Option<&'w Criteria>,
     /// What it brings to filters, by cluster.
     brought: &'w [(u32, Vec<Option<String>>)],
     state: &'w State,
     /// A host by address, and whether no other will do.
     wanted: Option<&'w (String, bool)>,
     number: u32,
-    candidates: u32,
-    reject: Option<&'w dyn Fn(u32) -> bool>,
+    pub(super) candidates: u32,
+    pub(super) reject: Option<&'w dyn Fn(u32) -> bool>,
     /// Whether an earlier attempt met a host; only of retries.
-    tried: Option<&'w dyn Fn(u32) -> bool>,
+    pub(super) tried: Option<&'w dyn Fn(u32) -> bool>,
     /// The retry priority plugin, while it acts.
     priorities: &'w Cell<Option<Box<PreviousPriorities>>>,
+    pub(super) is_retry: bool,
+    pub(super) routing: u8,
+    /// Hosts that an answer spoke against.
+    pub(super) avoid: &'w [(u32, u32)],
+    /// When the first host is back that was set aside.
+    pub(super) cooling: &'w Cell<Time>,
 }
 
 impl<'a> Walk<'a> {
@@ -72,6 +80,10 @@ impl<'a> Walk<'a> {
         let policies = self.made(st, &mut kept)?;
         if self.now >= st.deadline {
             self.too_late(slot, request, st, out);
+            return Ok(());
+        }
+        if st.deadline != Time::NEVER && self.is_short_of_time(policies.retry(st).options.as_deref(), st) {
+            self.refuse_short(request, slot, st, out);
             return Ok(());
         }
         match st.phase {
@@ -102,7 +114,7 @@ impl<'a> Walk<'a> {
         }
         // A first choice among hosts of its own is by far the most frequent one.
         match &self.snapshot.clusters[st.cluster as usize].view {
-            Some(view) if view.composite.is_none() && !st.is_retry && !st.has_rare => {
+            Some(view) if view.direct && !st.is_retry && !st.has_rare => {
                 match self.among(st.cluster, view, st.hash, None, 1, None, None, None, None) {
                     Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
                     Err(why) => self.no_host(request, slot, st, why, out),
@@ -191,9 +203,17 @@ impl<'a> Walk<'a> {
 
     #[cold]
     fn no_host(&mut self, request: u64, slot: &Slot, st: &mut State, why: u8, out: &mut Decision) {
-        st.resource = why;
         self.live_discard(st);
         let counters = &self.clusters[st.cluster as usize].counters;
+        if why == COOLING {
+            counters.count_opt(OptCounter::CoolDownRefused);
+            counters.count_status(503, false);
+            let until = st.rare().opted.cools_until;
+            self.refuse(request, slot, st, refusal::COOLING, 503, flags::UH, out);
+            out.wait = until.since(self.now);
+            return;
+        }
+        st.resource = why;
         counters.count(Counter::CxNoneHealthy);
         counters.count_status(503, false);
         self.refuse(request, slot, st, refusal::NO_HEALTHY_UPSTREAM, 503, flags::UH, out);
@@ -223,6 +243,8 @@ impl<'a> Walk<'a> {
             counted: false,
             answered: false,
             good: false,
+            later: false,
+            status: 0,
             priority: picked.priority,
             begun: self.now,
         };
@@ -279,6 +301,7 @@ impl<'a> Walk<'a> {
                 }
             }
             Permit::Refused(which) => {
+                self.unprobed(&attempt);
                 st.tried.push((attempt.slot, attempt.birth));
                 self.overflow(request, slot, st, which, out);
             }
@@ -307,6 +330,11 @@ impl<'a> Walk<'a> {
             Place::Waiting => {
                 self.wait(request, st, wait::QUEUE, st.deadline.min(self.now.plus(ASK_BACK)), out);
             }
+            Place::Granted if self.is_set_aside(&attempt) => {
+                self.leave_queue(slot, request, st);
+                st.phase = Phase::Select;
+                self.select(policies, slot, request, st, out);
+            }
             Place::Granted => {
                 slot.grant.set(Place::None);
                 st.queued = None;
@@ -317,6 +345,7 @@ impl<'a> Walk<'a> {
             Place::Overflow => {
                 slot.grant.set(Place::None);
                 st.queued = None;
+                self.unprobed(&attempt);
                 out.host = attempt.slot;
                 out.host_version = self.core.hosts.facts(attempt.slot).version.load(Relaxed);
                 self.overflow(request, slot, st, resource::REQUESTS, out);
@@ -324,6 +353,7 @@ impl<'a> Walk<'a> {
             Place::HostGone | Place::None => {
                 slot.grant.set(Place::None);
                 st.queued = None;
+                self.unprobed(&attempt);
                 st.phase = Phase::Select;
                 self.select(policies, slot, request, st, out);
             }
@@ -333,6 +363,7 @@ impl<'a> Walk<'a> {
     /// Gives up the place in the queue, or the grant that came meanwhile. Returns whether it was still waiting.
     pub(crate) fn leave_queue(&mut self, slot: &Slot, request: u64, st: &mut State) -> bool {
         let Some(attempt) = st.queued.take() else { return false };
+        self.unprobed(&attempt);
         let core = self.core;
         let waiters = Waiters { slab: &core.slab, ready: &core.ready };
         let ask = self.ask(attempt.cluster, attempt.slot, st.routing);
@@ -364,6 +395,17 @@ impl<'a> Walk<'a> {
             return;
         }
         self.refuse(request, slot, st, refusal::TIMEOUT, status, flags::UT, out);
+    }
+
+    /// Less time is left than any attempt takes.
+    #[cold]
+    pub(super) fn refuse_short(&mut self, request: u64, slot: &Slot, st: &mut State, out: &mut Decision) {
+        let counters = &self.clusters[st.cluster as usize].counters;
+        counters.count_status(504, false);
+        if st.phase == Phase::Queued && self.leave_queue(slot, request, st) {
+            self.clusters[st.cluster as usize].counters.count(Counter::RqCancelled);
+        }
+        self.refuse(request, slot, st, refusal::DEADLINE, 504, flags::UT, out);
     }
 
     fn wait(&mut self, request: u64, st: &State, why: u8, until: Time, out: &mut Decision) {
@@ -447,7 +489,20 @@ impl<'a> Walk<'a> {
         if st.is_retry && st.has_rare {
             priorities.set(st.rare.as_deref_mut().and_then(|rare| rare.priorities.take()));
         }
-        let picked = self.host_with(policies, st, &priorities);
+        let cooling = Cell::new(Time::NEVER);
+        let picked = self.host_with(policies, st, &priorities, &cooling);
+        match &picked {
+            Ok(picked) => {
+                if picked.bits & bits::PROBE != 0 {
+                    st.plain_success = false;
+                }
+                if cooling.get() != Time::NEVER {
+                    self.walked(st, picked.cluster);
+                }
+            }
+            Err(COOLING) => st.rare().opted.cools_until = cooling.get(),
+            Err(_) => {}
+        }
         if let Some(plugin) = priorities.take() {
             st.rare().priorities = Some(plugin);
         }
@@ -459,6 +514,7 @@ impl<'a> Walk<'a> {
         policies: &Policies,
         st: &State,
         priorities: &Cell<Option<Box<PreviousPriorities>>>,
+        cooling: &Cell<Time>,
     ) -> Result<Picked, u8> {
         let rare = st.rare.as_deref().filter(|_| st.has_rare);
         let own_hashes = rare.map_or(&[][..], |rare| &rare.own_hashes);
@@ -490,11 +546,15 @@ impl<'a> Walk<'a> {
             brought: rare.and_then(|rare| rare.brought.as_ref()).map_or(&[], |own| &own.values),
             state: st,
             wanted: rare.and_then(|rare| rare.wanted.as_ref()).filter(|_| !st.is_retry && st.number <= 1),
-            number: st.number,
+            number: rare.map_or(st.number, |rare| rare.opted.step(st.number)),
             candidates: if st.is_retry { retry.candidates } else { 1 },
             reject: if predicates { Some(&reject) } else { None },
             tried: if st.is_retry { Some(&met) } else { None },
             priorities,
+            is_retry: st.is_retry,
+            routing: st.routing,
+            avoid: rare.map_or(&[], |rare| &rare.opted.avoid),
+            cooling,
         };
         self.pick(st.cluster, &want)
     }
@@ -506,6 +566,11 @@ impl<'a> Walk<'a> {
         };
         if let Some((address, strict)) = want.wanted {
             match wanted(&self.core.hosts, view, address) {
+                Some((slot, _)) if self.sits_out(view, slot, want.cooling) => {
+                    if *strict {
+                        return Err(COOLING);
+                    }
+                }
                 Some((slot, priority)) => return Ok(Picked { slot, cluster, priority, bits: 0 }),
                 // A composite has no hosts: the word is its sub-cluster's.
                 None if *strict && view.composite.is_none() => return Err(resource::NONE),
@@ -528,21 +593,18 @@ impl<'a> Walk<'a> {
                 let own = want.brought.iter().find(|(of, _)| *of == cluster);
                 let call = own.map(|(_, values)| FilterCall::new(values, self.previous(want.state, view)));
                 let (filters, load) = (call.as_ref(), load.as_ref());
-                let picked = self.among(
-                    cluster,
-                    view,
-                    hash,
-                    criteria,
-                    want.candidates,
-                    want.reject,
-                    tried,
-                    load,
-                    filters,
-                );
+                let picked = if view.steer.is_some() || !want.avoid.is_empty() {
+                    self.steered(cluster, view, hash, want, tried, load, filters)
+                } else {
+                    let (candidates, reject) = (want.candidates, want.reject);
+                    self.among(cluster, view, hash, criteria, candidates, reject, tried, load, filters)
+                };
                 match filters {
                     Some(call) => {
                         let why = self.filters_told(cluster, call);
-                        picked.map_err(|found| if why == resource::NONE { found } else { why })
+                        picked.map_err(
+                            |found| if why == resource::NONE || found == COOLING { found } else { why },
+                        )
                     }
                     None => picked,
                 }
@@ -553,7 +615,7 @@ impl<'a> Walk<'a> {
     /// One selection among a cluster's own hosts.
     #[expect(clippy::too_many_arguments, reason = "what a selection brings, most of it rare")]
     #[inline]
-    fn among(
+    pub(super) fn among(
         &mut self,
         cluster: u32,
         view: &ClusterView,
@@ -627,6 +689,7 @@ impl<'a> Walk<'a> {
                 break;
             }
         }
-        Err(why)
+        // Whose hosts are set aside will have them again.
+        Err(if want.cooling.get() == Time::NEVER { why } else { COOLING })
     }
 }

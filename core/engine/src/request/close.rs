@@ -1,6 +1,6 @@
 //! Ends of attempts and requests: what is held is given back, once.
 
-use super::report::grpc_of;
+use super::report::{grpc_of, grpc_to_http};
 use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk};
 use crate::breaker::{Place, connected, leave, release, release_free};
@@ -31,6 +31,7 @@ impl Walk<'_> {
         let Some(attempt) = (if last { st.attempts.pop() } else { Some(st.attempts.remove(at)) }) else {
             return;
         };
+        self.unprobed(&attempt);
         let host = self.core.hosts.host(attempt.slot);
         self.give_up(slot, request, st.routing, &attempt, host, closed, served);
     }
@@ -140,6 +141,12 @@ impl Walk<'_> {
             }
             // As before the headers; but it is never retried.
             self.tell_failure(&attempt, kind, st.alternate);
+            if attempt.later {
+                self.cut_short(&mut st.attempts[at]);
+            }
+        } else if attempt.later {
+            let grpc = grpc_of(outcome, trailers).map(grpc_to_http);
+            self.whole(st, at, grpc);
         } else if grpc_of(outcome, trailers).is_some_and(|status| status != 0) {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
@@ -197,6 +204,7 @@ impl Walk<'_> {
         while !st.attempts.is_empty() {
             if timed_out {
                 self.time_out(&st.attempts[0].clone(), st.alternate);
+                self.probe_failed(&mut st.attempts[0], failure::GLOBAL_TIMEOUT);
                 self.clusters[st.cluster as usize].counters.count(Counter::RqTimeout);
                 self.clusters[st.cluster as usize].counters.count_status(late, false);
             } else if why != finish::SHUTDOWN {

@@ -4,12 +4,15 @@ pub(crate) mod cell;
 pub(crate) mod slab;
 pub(crate) mod state;
 
+mod aside;
 mod begin;
 mod choose;
 mod close;
 mod filters;
 mod measure;
+mod opt_in;
 mod report;
+mod steer;
 mod tell;
 mod wanted;
 

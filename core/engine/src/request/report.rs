@@ -3,13 +3,14 @@
 use super::Walk;
 use super::cell::Guard;
 use super::filters::tells;
+use super::opt_in::{Seen, retry_after};
 use super::state::{Attempt, End, Phase, State};
 use crate::breaker::{Members, ledger};
 use crate::clock::{MILLI, Time};
 use crate::headers::HeaderView;
 use crate::health::IMMEDIATE_FAIL;
 use crate::ids::{Id, request_of};
-use crate::outcome::{Misuse, Outcome, Packed, action, failure, flags, outcome_bits, reason};
+use crate::outcome::{Misuse, Outcome, Packed, action, bits, failure, flags, outcome_bits, reason};
 use crate::policies::Policies;
 use crate::random::Random;
 use crate::request::slab::Slot;
@@ -133,11 +134,11 @@ impl<'a> Walk<'a> {
         if tells(st) && !(100..200).contains(&outcome.status) {
             self.live_complete(st, &st.attempts[at], outcome);
         }
-        if outcome.failure != failure::NONE {
-            return Ok(self.failed(slot, request, st, at, outcome));
-        }
         let mut kept = None;
         let policies = self.made(st, &mut kept)?;
+        if outcome.failure != failure::NONE {
+            return Ok(self.failed(policies, slot, request, st, at, outcome));
+        }
         self.answer(policies, slot, request, st, at, outcome, kind == Report::Whole)
     }
 
@@ -168,6 +169,12 @@ impl<'a> Walk<'a> {
         let grpc = grpc_of(outcome, headers);
         let code = grpc.map_or(status, grpc_to_http);
         let attempt = st.attempts[at];
+        let at_end = self.judges_at_end(&attempt);
+        if at_end && whole && outcome.bits & outcome_bits::CUT != 0 {
+            self.tell_failure(&attempt, failure::CONNECTION_TERMINATION, st.alternate);
+            self.cut_short(&mut st.attempts[at]);
+            return Ok(self.forward_cut(slot, request, st, at, status));
+        }
         let good = code < 500;
         if !good {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
@@ -175,26 +182,52 @@ impl<'a> Walk<'a> {
         if !headers.is_empty() && headers.first(IMMEDIATE_FAIL).is_some() {
             self.core.immediate_fail(attempt.slot, self.now);
         }
-        self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
+        let later = at_end && !whole && self.passes(&attempt, status, code, grpc.is_some(), headers);
+        if !later {
+            self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
+            if attempt.bits & bits::PROBE != 0 {
+                self.probed(&mut st.attempts[at], good);
+            }
+        }
         self.measure_answer(&attempt, status, code, headers);
+        if code >= 400 {
+            self.cool_down(&attempt, code, headers);
+        }
+        let retry_policy = policies.retry(st);
+        let options = retry_policy.options.as_deref();
         let retry = if st.retries && !st.interim {
             let rare = st.rare.as_deref().filter(|_| st.has_rare);
             let extra = rare.and_then(|rare| rare.extra.as_deref());
             let early_data = rare.is_some_and(|rare| rare.early_data);
-            on_headers_with(st.on, policies.retry(st), extra, status, grpc, headers, early_data)
+            on_headers_with(st.on, retry_policy, extra, status, grpc, headers, early_data)
         } else {
             Retry::No
         };
+        let retry = match options.filter(|options| status >= 400 && !options.classes.is_empty()) {
+            Some(options) => self.classify(st, at, options, status, headers, outcome, retry),
+            None => retry,
+        };
         let limited = match retry {
             Retry::WithBackoff if !headers.is_empty() => {
-                let unix = self.core.settings.unix_base.saturating_add(self.now.0) / 1_000_000_000;
-                policies.retry(st).reset.as_ref().and_then(|reset| reset.interval_ms(headers, unix))
+                let unix = self.unix() / 1_000_000_000;
+                retry_policy.reset.as_ref().and_then(|reset| reset.interval_ms(headers, unix))
             }
             _ => None,
         };
-        let decided = self.decide(st, retry, true, status < 400, limited);
+        let after = match options {
+            Some(options) if options.retry_after.is_some() => retry_after(headers, self.unix()),
+            _ => None,
+        };
+        let good_status = status < 400;
+        let cluster = attempt.cluster;
+        let seen = Seen { sent: true, untouched: false, good: good_status, limited, after, cluster, options };
+        let decided = self.decide(st, retry, &seen);
         match decided {
             Decided::Yes { after_ms, reason } => {
+                Self::settle(st);
+                if later {
+                    self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
+                }
                 st.timeout_retry = false;
                 self.clusters[st.cluster as usize].counters.count_status(status, true);
                 let closed = outcome.bits & outcome_bits::CLOSED != 0;
@@ -212,15 +245,28 @@ impl<'a> Walk<'a> {
                     self.done(request, slot, st);
                     return Ok(self.verdict(st, action::FORWARD, why, status, 0));
                 }
-                if good {
+                if good && !later {
                     self.core.hosts.facts(attempt.slot).rq_success.fetch_add(1, Relaxed);
                 }
+                (st.attempts[at].later, st.attempts[at].status) = (later, code);
                 st.attempts[at].answered = true;
                 st.attempts[at].good = status < 400;
                 st.phase = Phase::Streaming;
                 Ok(self.verdict(st, action::FORWARD, why, status, 0))
             }
         }
+    }
+
+    /// A whole answer whose body was cut short counts as a failure, and is given to the client as it is.
+    #[cold]
+    fn forward_cut(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize, status: u16) -> Packed {
+        self.free_retry(st);
+        st.flags |= flags::UC;
+        self.clusters[st.cluster as usize].counters.count_status(status, false);
+        let closed = self.closes(&st.attempts[at], false);
+        self.end_attempt(slot, request, st, at, closed, false);
+        self.done(request, slot, st);
+        self.verdict(st, action::FORWARD, reason::RESPONSE_STARTED, status, 0)
     }
 
     /// The names that a report's header block is over.
@@ -241,6 +287,7 @@ impl<'a> Walk<'a> {
     /// The attempt failed before its response headers.
     fn failed(
         &mut self,
+        policies: &Policies,
         slot: &Slot,
         request: u64,
         st: &mut State,
@@ -295,6 +342,7 @@ impl<'a> Walk<'a> {
             facts.rq_error.fetch_add(1, Relaxed);
         }
         self.tell_failure(&attempt, kind, st.alternate);
+        self.probe_failed(&mut st.attempts[at], kind);
         let unsent = connect || kind == failure::OVERFLOW || outcome.bits & outcome_bits::NOT_SENT != 0;
         st.sent |= !unsent;
         let last = kind == failure::GLOBAL_TIMEOUT || route_over;
@@ -304,7 +352,9 @@ impl<'a> Walk<'a> {
             self.free_retry(st);
             Decided::No(reason::NOT_RETRIABLE)
         } else {
-            self.decide(st, retry, !unsent, false, None)
+            let untouched = kind == failure::REFUSED_STREAM;
+            let options = policies.retry(st).options.as_deref();
+            self.decide(st, retry, &Seen { sent: !unsent, untouched, options, ..Seen::default() })
         };
         let closed = self.closes(&attempt, connect || kind == failure::CONNECTION_TERMINATION);
         self.end_attempt(slot, request, st, at, closed, false);
@@ -320,6 +370,7 @@ impl<'a> Walk<'a> {
         }
         match decided {
             Decided::Yes { after_ms, reason } => {
+                Self::settle(st);
                 st.timeout_retry = timeout;
                 self.schedule(request, slot, st, status, after_ms, reason)
             }
@@ -382,16 +433,10 @@ impl<'a> Walk<'a> {
         view.is_some_and(|view| view.spec.protocol == Protocol::Http2)
     }
 
-    /// Section 8. `sent`: bytes of the request may have left.
+    /// Section 8.
     #[inline]
-    fn decide(
-        &mut self,
-        st: &mut State,
-        retry: Retry,
-        sent: bool,
-        good: bool,
-        limited: Option<u64>,
-    ) -> Decided {
+    fn decide(&mut self, st: &mut State, retry: Retry, seen: &Seen<'_>) -> Decided {
+        let good = seen.good;
         self.free_retry(st);
         if !st.retries {
             let why = if st.abandoned {
@@ -412,13 +457,13 @@ impl<'a> Walk<'a> {
             }
             return Decided::No(if good { reason::SUCCESS } else { reason::NOT_RETRIABLE });
         }
-        self.grant_retry(st, retry, sent, limited)
+        self.grant_retry(st, retry, seen)
     }
 
     #[cold]
-    fn grant_retry(&mut self, st: &mut State, retry: Retry, sent: bool, limited: Option<u64>) -> Decided {
+    fn grant_retry(&mut self, st: &mut State, retry: Retry, seen: &Seen<'_>) -> Decided {
         let once = st.body == 2 || (st.body == 3 && !st.replay);
-        if once && sent {
+        if once && seen.sent {
             return Decided::No(reason::BODY_NOT_REPLAYABLE);
         }
         let entry = &self.snapshot.clusters[st.home as usize];
@@ -427,6 +472,9 @@ impl<'a> Walk<'a> {
             counters.count(Counter::RqRetryLimitExceeded);
             st.flags |= flags::URX;
             return Decided::No(reason::LIMIT_EXCEEDED);
+        }
+        if let Some(why) = self.forbids(st, seen) {
+            return Decided::No(why);
         }
         st.remaining -= 1;
         if !st.stateless {
@@ -446,12 +494,20 @@ impl<'a> Walk<'a> {
             self.free_retry(st);
             return Decided::No(reason::RUNTIME_DISABLED);
         }
-        if retry == Retry::Immediately {
-            return Decided::Yes { after_ms: 0, reason: reason::IMMEDIATE };
-        }
-        match limited.and_then(|interval| rate_limited_ms(interval, self.random)) {
-            Some(after_ms) => Decided::Yes { after_ms, reason: reason::BACKOFF_RATELIMITED },
-            None => Decided::Yes { after_ms: st.back_off.next(self.random), reason: reason::BACKOFF },
+        let drawn = if retry == Retry::Immediately {
+            (0, reason::IMMEDIATE)
+        } else {
+            match seen.limited.and_then(|interval| rate_limited_ms(interval, self.random)) {
+                Some(after_ms) => (after_ms, reason::BACKOFF_RATELIMITED),
+                None => (st.back_off.next(self.random), reason::BACKOFF),
+            }
+        };
+        match self.waits(st, seen, drawn) {
+            Ok((after_ms, reason)) => Decided::Yes { after_ms, reason },
+            Err(why) => {
+                self.free_retry(st);
+                Decided::No(why)
+            }
         }
     }
 

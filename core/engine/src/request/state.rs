@@ -1,6 +1,7 @@
 //! The state of one downstream request (`spec/retry-and-timeouts.md` section 1).
 
 use super::filters::Brought;
+use super::opt_in::Opted;
 use crate::admission::Pass;
 use crate::balance::Criteria;
 use crate::clock::Time;
@@ -55,6 +56,9 @@ pub(crate) struct Attempt {
     /// Response headers are there, below 400 or not.
     pub(crate) answered: bool,
     pub(crate) good: bool,
+    /// Its answer is judged when its body is over; what it counts as by its headers.
+    pub(crate) later: bool,
+    pub(crate) status: u16,
     pub(crate) priority: u32,
     /// When it was decided.
     pub(crate) begun: Time,
@@ -186,7 +190,7 @@ impl Course {
             timeout: policy.timeout,
             per_try: policy.per_try,
             routing: policy.priority,
-            retries: !retry.on.is_empty(),
+            retries: retry.acts(),
             remaining: retry.num_retries,
             on: retry.on,
             back_off: retry.back_off,
@@ -282,6 +286,8 @@ pub(crate) struct Rare {
     pub(crate) criteria: Option<Arc<Criteria>>,
     /// The gates it went through.
     pub(crate) pass: Option<Box<Pass>>,
+    /// Of mechanisms beyond Envoy.
+    pub(crate) opted: Opted,
 }
 
 impl State {

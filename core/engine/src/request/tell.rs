@@ -33,6 +33,26 @@ impl Walk<'_> {
         }
     }
 
+    /// Whether nothing in the headers of an answer speaks against its host.
+    #[cold]
+    pub(super) fn passes(
+        &self,
+        attempt: &Attempt,
+        status: u16,
+        code: u16,
+        grpc: bool,
+        headers: HeaderView<'_>,
+    ) -> bool {
+        let rules = self.snapshot.clusters[attempt.cluster as usize].outlier.as_deref();
+        let code = match rules.and_then(|rules| rules.errors.as_ref()).filter(|_| !grpc) {
+            Some(errors) => errors.code(status, headers),
+            None => code,
+        };
+        let degraded = rules.is_some_and(|rules| rules.spec.detect_degraded_hosts)
+            && headers.first("x-envoy-degraded").is_some();
+        code < 500 && !degraded
+    }
+
     #[expect(clippy::too_many_arguments, reason = "the parts of one answer")]
     #[inline(never)]
     fn tell_answer_fully(

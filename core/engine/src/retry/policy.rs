@@ -5,7 +5,7 @@ use super::reset::ResetHeaders;
 use crate::clock::nanos;
 use crate::matching::HeaderMatcher;
 use crate::route::{RequestView, is_pseudo};
-use crate::spec::{RetryOn, RetrySpec, SpecError, Value};
+use crate::spec::{RetryOn, RetryOptions, RetrySpec, SpecError, Value};
 
 /// A compiled [`RetrySpec`].
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub struct RetryPolicy {
     pub refresh_cluster: bool,
     /// Hosts examined per selection of a retry, the last one taken whatever the predicates say.
     pub candidates: u32,
+    /// Mechanisms beyond Envoy; `None` for nearly all policies.
+    pub options: Option<Box<RetryOptions>>,
 }
 
 impl RetryPolicy {
@@ -63,6 +65,7 @@ impl RetryPolicy {
             refresh_cluster: spec.refresh_cluster_on_retry,
             // 0 acts as 1, and one more is looked at than redraws are allowed.
             candidates: spec.host_selection_retry_max_attempts.max(1).saturating_add(1),
+            options: (!spec.options.is_empty()).then(|| Box::new(spec.options.clone())),
         })
     }
 
@@ -70,7 +73,16 @@ impl RetryPolicy {
     /// anything of a request.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.request_headers.is_empty() && self.previous_priorities.is_none() && !self.reads_early_data()
+        self.request_headers.is_empty()
+            && self.previous_priorities.is_none()
+            && !self.reads_early_data()
+            && self.options.is_none()
+    }
+
+    /// Whether an outcome could be retried at all.
+    pub fn acts(&self) -> bool {
+        let sends_on = |options: &RetryOptions| options.classes.iter().any(|class| class.next.is_some());
+        !self.on.is_empty() || self.options.as_deref().is_some_and(sends_on)
     }
 
     /// Whether `retriable_request_headers` lets requests like this one be retried.
@@ -122,12 +134,22 @@ impl RetryPolicy {
         if self.reads_early_data() {
             visit("early-data");
         }
+        if let Some(options) = &self.options {
+            options.layers.iter().for_each(|layers| visit(&layers.header));
+            if options.idempotency.is_some() {
+                visit("idempotency-key");
+            }
+        }
     }
 
     /// Lower-case names of the headers that the policy reads of an answer whatever its status; a name may come
     /// twice.
     pub fn wanted_response_headers(&self, visit: &mut dyn FnMut(&str)) {
-        if self.on.is_empty() {
+        if let Some(options) = &self.options {
+            let names = options.classes.iter().flat_map(|class| &class.when.headers);
+            names.for_each(|(name, _)| visit(name));
+        }
+        if !self.acts() {
             return;
         }
         visit("x-envoy-ratelimited");
@@ -149,6 +171,9 @@ impl RetryPolicy {
 
     fn wanted_conditions(&self, visit: &mut dyn FnMut(&str)) {
         self.reset.iter().flat_map(ResetHeaders::names).for_each(&mut *visit);
+        if self.options.as_deref().is_some_and(|options| options.retry_after.is_some()) {
+            ["retry-after-ms", "retry-after"].into_iter().for_each(&mut *visit);
+        }
         if self.on.has(RetryOn::RETRIABLE_HEADERS) {
             let names = self.response_headers.iter().map(|header| &*header.name);
             names.filter(|name| !is_pseudo(name)).for_each(&mut *visit);

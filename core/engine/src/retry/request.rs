@@ -58,7 +58,7 @@ impl RetrySettings {
     pub fn new(policy: &RetryPolicy, request: &RequestView<'_>, trusted: bool) -> Option<Self> {
         let header = |name| if trusted { request.headers.first(name).map(text) } else { None };
         let (on, grpc_on) = (header("x-envoy-retry-on"), header("x-envoy-retry-grpc-on"));
-        if policy.on.is_empty() && on.is_none() && grpc_on.is_none() {
+        if !policy.acts() && on.is_none() && grpc_on.is_none() {
             return None;
         }
         let mut settings = Self { bits: policy.on, remaining: policy.num_retries, extra: None };

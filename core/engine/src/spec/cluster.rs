@@ -1,8 +1,8 @@
 //! Clusters (`spec/load-balancing.md` section 1.3, `spec/breakers-and-health.md` A1).
 
 use super::{
-    AdmissionSpec, ConcurrencySpec, Endpoints, ForwardSpec, HashPolicySpec, HealthCheckSpec, HealthStatus,
-    OutlierSpec, PolicySpec, RetrySpec,
+    AdmissionSpec, ClusterOptions, ConcurrencySpec, Endpoints, ForwardSpec, HashPolicySpec, HealthCheckSpec,
+    HealthStatus, OutlierSpec, PolicySpec, RetrySpec,
 };
 use std::time::Duration;
 
@@ -69,6 +69,8 @@ pub struct ClusterSpec {
     /// Of each priority only so many hosts are used, which ones the engine's seed decides. At least 1; `None` (the
     /// default) = all.
     pub subset_size: Option<u32>,
+    /// Mechanisms beyond Envoy.
+    pub options: ClusterOptions,
 }
 
 impl Default for ClusterSpec {
@@ -103,6 +105,7 @@ impl Default for ClusterSpec {
             override_host_status: vec![HealthStatus::Unknown, HealthStatus::Healthy, HealthStatus::Degraded],
             exclude_tried: false,
             subset_size: None,
+            options: ClusterOptions::default(),
         }
     }
 }

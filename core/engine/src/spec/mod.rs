@@ -8,6 +8,7 @@ mod cluster;
 mod endpoint;
 mod filters;
 mod health;
+mod opt_in;
 mod outlier;
 mod policy;
 mod retry;
@@ -24,6 +25,10 @@ pub use filters::{
     FilterPick, FilterSpec, HostKey, MatchRule, NoMatch, RequestValue, StageRule, StageSpec, WhenAbsent,
 };
 pub use health::{HealthCheckSpec, HttpProbe, Probe};
+pub use opt_in::{
+    ClassMatch, ClassName, ClassNext, ClusterOptions, CoolDown, DeadlineFirst, FailureClass, HalfOpen,
+    Idempotency, Layers, OutcomeAt, PreferBelowLimit, RetryAfter, RetryOptions,
+};
 pub use outlier::{ErrorMatch, OutlierSpec};
 pub use policy::{
     Aperture, ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LocalityBalancing, PeakEwma,
@@ -50,6 +55,29 @@ pub struct Specs {
     pub locality: Option<Locality>,
     /// The cluster that this node belongs to, of which zone-aware routing needs to know; `None` = none.
     pub local_cluster: Option<String>,
+}
+
+impl Specs {
+    /// Every retry policy, wherever it stands.
+    fn retries(&self) -> impl Iterator<Item = &RetrySpec> {
+        let hosts = self.route_tables.iter().flat_map(|table| &table.virtual_hosts);
+        let of_hosts = hosts.clone().filter_map(|host| host.retry.as_ref());
+        let of_routes = hosts.flat_map(|host| &host.routes).filter_map(|route| match &route.action {
+            RouteAction::Forward(forward) => forward.retry.as_ref(),
+            RouteAction::Direct { .. } => None,
+        });
+        let of_clusters = self.clusters.iter().flat_map(|cluster| {
+            let defaults = cluster.defaults.as_ref().and_then(|forward| forward.retry.as_ref());
+            [cluster.retry.as_ref(), defaults].into_iter().flatten()
+        });
+        of_hosts.chain(of_routes).chain(of_clusters)
+    }
+
+    /// Whether the classes of some retry policy set hosts aside.
+    pub(crate) fn set_hosts_aside(&self) -> bool {
+        let mut classes = self.retries().flat_map(|retry| &retry.options.classes);
+        classes.any(|class| class.cool_down.is_some() && !class.dry_run)
+    }
 }
 
 /// A fault that only shows when all specs are seen together.

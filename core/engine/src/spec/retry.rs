@@ -1,6 +1,6 @@
 //! Retry policies (`spec/retry-and-timeouts.md` sections 3 to 12).
 
-use super::{HeaderMatch, Value};
+use super::{HeaderMatch, RetryOptions, Value};
 use std::ops::{BitOr, BitOrAssign};
 use std::time::Duration;
 
@@ -139,6 +139,8 @@ pub struct RetrySpec {
     pub refresh_cluster_on_retry: bool,
     /// Redraws while predicates reject; candidates examined = this + 1. Defaults to 1; 0 acts as 1.
     pub host_selection_retry_max_attempts: u32,
+    /// Mechanisms beyond Envoy.
+    pub options: RetryOptions,
 }
 
 impl Default for RetrySpec {
@@ -159,6 +161,7 @@ impl Default for RetrySpec {
             rate_limited: None,
             refresh_cluster_on_retry: false,
             host_selection_retry_max_attempts: 1,
+            options: RetryOptions::default(),
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::cluster::{ClusterShared, ClusterView};
 use crate::engine::Core;
 use crate::health::{Board, Bounds};
 use crate::hosts::flag;
+use crate::opt_in::Steer;
 use crate::outlier::{Overrides, Rules};
 use crate::policies::{Names, Policies};
 use crate::request::Waiters;
@@ -44,6 +45,8 @@ pub(crate) struct Master {
     locality: Option<Locality>,
     /// Index of the cluster that this node belongs to.
     local: Option<usize>,
+    /// Classes of retry policies set hosts aside.
+    cools: bool,
 }
 
 /// One known cluster name.
@@ -93,7 +96,9 @@ impl Core {
         let mut outlier = Vec::with_capacity(specs.clusters.len());
         for spec in &specs.clusters {
             Board::check(&spec.health_checks)?;
+            let half_open = spec.options.half_open.is_some();
             let rules = spec.outlier.as_ref().map(|outlier| Rules::new(outlier, &overrides)).transpose()?;
+            let rules = rules.map(|rules| Rules { half_open, ..rules });
             outlier.push(rules.map(Arc::new));
         }
         // Nothing can fail from here on.
@@ -128,8 +133,9 @@ impl Core {
         master.locality.clone_from(&specs.locality);
         let local = specs.local_cluster.as_ref().and_then(|name| master.names.clusters.get(name.as_str()));
         let local = local.map(|index| *index as usize);
-        let relocated = moved || master.local != local;
-        master.local = local;
+        let cools = specs.set_hosts_aside();
+        let relocated = moved || master.local != local || master.cools != cools;
+        (master.local, master.cools) = (local, cools);
         let mut changed = Vec::new();
         for (index, spec) in given.into_iter().enumerate() {
             match spec {
@@ -429,6 +435,7 @@ impl Core {
             subsets.count(before, &master.clusters[index].shared.counters.lock().base);
         }
         let version = master.version();
+        let cools = master.cools;
         let cluster = &mut master.clusters[index];
         cluster.windows.resize(sets.len(), Window::default());
         let bounded = ClusterView::bounds(&spec);
@@ -439,6 +446,7 @@ impl Core {
         for (ledger, limits) in cluster.shared.ledgers.iter().zip(&spec.breakers.thresholds) {
             ledger.set_limits(limits, bounded);
         }
+        let steer = composite.is_none().then(|| Steer::of(&spec.options, cools)).flatten();
         cluster.view = Some(Arc::new(ClusterView {
             version,
             made: now,
@@ -449,6 +457,8 @@ impl Core {
             measures,
             protected,
             told_protected: cluster.told.protected,
+            steer,
+            direct: composite.is_none() && steer.is_none(),
             spec,
             composite,
             sets,
