@@ -78,7 +78,7 @@ pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
         hash_policy: spec.hash_policy.clone(),
         ..ForwardSpec::default()
     };
-    let timeout = msg.or("timeout", forward.timeout, |d| d.millis())?;
+    let timeout = msg.or("timeout", forward.timeout, |d| d.short_millis())?;
     spec.defaults = Some(ForwardSpec { timeout, ..forward });
     Ok(spec)
 }

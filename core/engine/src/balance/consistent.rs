@@ -62,7 +62,7 @@ impl<S: Kept> Policy for Consistent<S> {
     /// From where the hash leads onwards, in its own priority before the others.
     fn search(&mut self, view: View<'_>, selection: &mut Selection<'_>, accept: Accept<'_>) -> Option<u32> {
         let hash = selection.hash.unwrap_or_else(|| selection.random.next_u64());
-        let mut places = view.prepared.places(None);
+        let mut places = view.prepared.places(selection.load);
         places.sort_by_key(|place| place.0 != selection.priority);
         for (priority, _) in places {
             let Some(place) = S::of(view.prepared).and_then(|all| all.get(priority)) else { continue };

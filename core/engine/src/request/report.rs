@@ -218,15 +218,18 @@ impl<'a> Walk<'a> {
             Some(options) if options.retry_after.is_some() => retry_after(headers, self.unix()),
             _ => None,
         };
-        let good_status = status < 400;
-        let cluster = attempt.cluster;
-        let seen = Seen { sent: true, untouched: false, good: good_status, limited, after, cluster, options };
+        let (good_status, cluster) = (status < 400, attempt.cluster);
+        let seen =
+            Seen { sent: true, good: good_status, limited, after, cluster, options, ..Seen::default() };
         let decided = self.decide(st, retry, &seen);
         match decided {
             Decided::Yes { after_ms, reason } => {
                 Self::settle(st);
                 if later {
                     self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
+                    if attempt.bits & bits::PROBE != 0 {
+                        self.probed(&mut st.attempts[at], good);
+                    }
                 }
                 st.timeout_retry = false;
                 self.clusters[st.cluster as usize].counters.count_status(status, true);

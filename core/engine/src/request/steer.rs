@@ -144,18 +144,21 @@ impl<'a> Walk<'a> {
         let judge = self.judge(cluster, view, want);
         let met = |slot| tried.is_some_and(|tried| tried(slot));
         let cools = |slot| judge.cools(slot).is_some();
-        let among = |walk: &mut Self, avoid: &dyn Fn(u32) -> bool| {
+        let among = |walk: &mut Self, avoid: &dyn Fn(u32) -> bool, load: Option<&PriorityLoad>| {
             let (criteria, candidates) = (want.criteria, want.candidates.max(DRAWS));
             walk.among(cluster, view, hash, criteria, candidates, want.reject, Some(avoid), load, filters)
         };
         let any = |slot| judge.passes_over(slot) || met(slot);
-        let mut picked = among(self, &any)?;
+        let mut picked = among(self, &any, load)?;
         // For want of a better one: a host that is set aside is none at all, and one that was tried comes last.
         if any(picked.slot) {
-            picked = among(self, &|slot| cools(slot) || met(slot))?;
+            picked = among(self, &|slot| cools(slot) || met(slot), load)?;
         }
         if cools(picked.slot) {
-            picked = among(self, &cools)?;
+            // Priorities that get nothing now are better than none.
+            let (mut healthy, degraded) = (vec![1; view.sets.len()], vec![1; view.sets.len()]);
+            healthy.iter_mut().take(1).for_each(|first| *first = 100);
+            picked = among(self, &cools, Some(&PriorityLoad { healthy, degraded }))?;
         }
         if cools(picked.slot) {
             let until = view.members.iter().filter_map(|member| judge.cools(member.slot)).min();
@@ -164,7 +167,7 @@ impl<'a> Walk<'a> {
         }
         if !self.probe(&judge, picked.slot) {
             // Somebody was faster: the host has no place any more.
-            let again = among(self, &any)?;
+            let again = among(self, &any, load)?;
             if !any(again.slot) && self.probe(&judge, again.slot) {
                 picked = again;
             }

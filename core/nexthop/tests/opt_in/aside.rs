@@ -114,11 +114,17 @@ fn a_composite_walks_past_providers_that_cool_down() {
 
 #[test]
 fn priorities_fail_over() {
-    let mesh = Mesh::new(
-        "clusters: {web: {hosts: [10.0.0.1:80, {address: 10.0.0.2:80, priority: 1}], nexthop: {cool_down: {}}}}",
-    );
-    assert_eq!(mesh.visit("web", status(429)), "10.0.0.1:80");
-    assert_eq!(visited(&mesh, "web", 5), BTreeSet::from(["10.0.0.2:80".into()]));
+    for policy in ["round_robin", "random", "ring_hash"] {
+        let mesh = Mesh::new(&format!(
+            "clusters: {{web: {{hosts: [10.0.0.1:80, {{address: 10.0.0.2:80, priority: 1}}, {{address: 10.0.0.3:80, \
+             priority: 2}}], policy: {policy}, nexthop: {{cool_down: {{}}}}}}}}"
+        ));
+        assert_eq!(mesh.visit("web", status(429)), "10.0.0.1:80", "{policy}");
+        assert_eq!(visited(&mesh, "web", 5), BTreeSet::from(["10.0.0.2:80".into()]), "{policy}");
+        assert_eq!(mesh.visit("web", status(429)), "10.0.0.2:80", "{policy}");
+        assert_eq!(mesh.visit("web", status(429)), "10.0.0.3:80", "{policy}");
+        assert_eq!(mesh.begin("web").refusal, refusal::COOLING, "{policy}");
+    }
 }
 
 #[test]
