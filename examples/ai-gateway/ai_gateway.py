@@ -254,7 +254,10 @@ def demo() -> tuple[list[Row], dict[str, list[str]], dict[str, int]]:
         for provider in providers:
             mesh.set_hosts(provider.__name__.lower(), [f"127.0.0.1:{start(stack, provider)}"])
         port = start(stack, type("Handler", (Gateway,), {"mesh": mesh}))
-        ask = lambda prompt, path="/v1/models": client(port, path, prompt)  # noqa: E731
+
+        def ask(prompt: str, path: str = "/v1/models") -> Row:
+            return client(port, path, prompt)
+
         rows = [ask("one"), ask("two"), ask("three, long")]
         paused = time.monotonic()
         rows += [ask("four"), ask("preferred or none", "/v1/preferred"), ask("five, long"), ask("six, long: break")]

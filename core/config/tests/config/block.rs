@@ -149,7 +149,7 @@ fn complaints_name_place_and_remedy() {
         ("cool_down: {on: []}", "not empty"),
         ("cool_down: {default: 10s, max: 5s}", "at most the maximum (5000 ms)"),
         ("cool_down: {from_headers: ['']}", "not empty"),
-        ("outcome_at: trailers", "headers"),
+        ("outcome_at: trailers", "unknown value `trailers`"),
         ("prefer_below_limit: {dry_run: maybe}", "expected"),
     ] {
         let complaint = block(text);

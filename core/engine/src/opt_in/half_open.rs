@@ -93,10 +93,7 @@ pub(crate) fn succeed(cell: &AtomicU64, probes: u32) -> Proved {
 pub(crate) fn fail(cell: &AtomicU64, now: Time, interval: u64, max_interval: u64) -> Option<u64> {
     let wait = |word: u64| {
         let step = (word >> STEP_SHIFT & STEPS) as u32;
-        interval
-            .checked_mul(1_u64.checked_shl(step).unwrap_or(u64::MAX))
-            .unwrap_or(u64::MAX)
-            .min(max_interval)
+        interval.saturating_mul(1_u64.checked_shl(step).unwrap_or(u64::MAX)).min(max_interval)
     };
     let next = |word: u64| {
         let step = ((word >> STEP_SHIFT & STEPS) + 1).min(STEPS);

@@ -34,7 +34,7 @@ impl Walk<'_> {
         }
         let unix = self.unix();
         let named = cool.from_headers.iter().find_map(|name| when::wait_of(name, headers.first(name)?, unix));
-        let wait = named.unwrap_or(nanos(cool.default)).min(nanos(cool.max));
+        let wait = named.unwrap_or_else(|| nanos(cool.default)).min(nanos(cool.max));
         self.set_aside(attempt, code, wait, cool.dry_run);
     }
 

@@ -565,13 +565,11 @@ impl<'a> Walk<'a> {
             return Err(resource::SUB_CLUSTER_MISSING);
         };
         if let Some((address, strict)) = want.wanted {
-            match wanted(&self.core.hosts, view, address) {
-                Some((slot, _)) if self.sits_out(view, slot, want.cooling) => {
-                    if *strict {
-                        return Err(COOLING);
-                    }
-                }
+            let found = wanted(&self.core.hosts, view, address);
+            let out = found.is_some_and(|(slot, _)| self.sits_out(view, slot, want.cooling));
+            match found.filter(|_| !out) {
                 Some((slot, priority)) => return Ok(Picked { slot, cluster, priority, bits: 0 }),
+                None if out && *strict => return Err(COOLING),
                 // A composite has no hosts: the word is its sub-cluster's.
                 None if *strict && view.composite.is_none() => return Err(resource::NONE),
                 None => {}

@@ -161,8 +161,8 @@ impl<'a> Walk<'a> {
             picked = among(self, &cools, Some(&PriorityLoad { healthy, degraded }))?;
         }
         if cools(picked.slot) {
-            let until = view.members.iter().filter_map(|member| judge.cools(member.slot)).min();
-            want.cooling.set(until.map_or(want.cooling.get(), |until| until.min(want.cooling.get())));
+            let back = view.members.iter().filter_map(|member| judge.cools(member.slot));
+            want.cooling.set(back.fold(want.cooling.get(), Time::min));
             return Err(COOLING);
         }
         if !self.probe(&judge, picked.slot) {
