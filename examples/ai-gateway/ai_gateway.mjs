@@ -115,7 +115,7 @@ async function handle(mesh, req, res) {
     }
   } catch (error) {
     if (!call.reply) return void res.destroy(error);
-    if (error.refusal) way.push(error.refusal);
+    if (error.refusal) way.push(error.refusal.refusal);
   }
   const { status, headers, body: text } = call.reply;
   whole(status, text, headers);
