@@ -41,6 +41,7 @@ mod report;
 mod short;
 
 pub use dialect::Dialect;
+pub use envoy::parse_address;
 pub use error::ConfigError;
 pub use instances::ListOptions;
 pub use lint::{Finding, Findings, Severity};

@@ -7,7 +7,7 @@ use crate::error::{ConfigError, Fault, Result};
 use crate::front::{self, Place};
 use crate::instances::{self, ListOptions};
 use crate::istio;
-use crate::lint::Findings;
+use crate::lint::{self, Findings};
 use crate::print::yaml;
 use crate::read::{At, Doc, Fields, Sink};
 use crate::report::LoadReport;
@@ -70,7 +70,9 @@ fn read_all(sources: &[Source<'_>], sink: &RefCell<Sink>) -> Result<Batch> {
     for source in sources {
         let doc = Doc { file: source.name, sink, made: false };
         for node in documents(source)? {
-            document(&At::root(&node, &doc), source.dialect, &mut batch)?;
+            let root = At::root(&node, &doc);
+            lint::repeated_keys(&root);
+            document(&root, source.dialect, &mut batch)?;
         }
     }
     Ok(batch)

@@ -229,6 +229,72 @@ fn documents_and_hosts_change_whole_or_not_at_all() {
     assert!(matches!(Engine::from_file("/no/such/file.yaml"), Err(Error::Io { .. })));
 }
 
+/// What is known by an address ends up in URLs: nothing but an address may stand there, and one host has one spelling.
+#[test]
+fn addresses_of_hosts_from_code() {
+    let mesh = mesh(RETRY);
+    let set = |list: &[&str]| {
+        let change = |address| HostChange { op: host_op::SET, address, ..HostChange::default() };
+        mesh.apply("web", &list.iter().copied().map(change).collect::<Vec<_>>())
+    };
+    let before = mesh.text(Text::Hosts("web")).unwrap();
+    for bad in [
+        "",
+        ":80",
+        "a",
+        "a:",
+        "a:x",
+        "a:65536",
+        "a b:80",
+        "a\r\nb:80",
+        "a\0b:80",
+        "x/y@:80",
+        "u@h:80",
+        "a?b:80",
+        "a#b:80",
+        "[::zz]:80",
+        "[a]:80",
+        "[::1:80",
+        "::1:80",
+        "http://a:80",
+        " a:80",
+        "a:+80",
+        "a%0d:80",
+    ] {
+        assert!(matches!(set(&[bad]), Err(Error::Misuse(Misuse::Invalid, _))), "{bad:?}");
+        assert_eq!(mesh.text(Text::Hosts("web")).unwrap(), before, "{bad:?}");
+    }
+    assert!(
+        matches!(set(&["[::1]:80", "[0::01]:80"]), Err(Error::Misuse(Misuse::Invalid, _))),
+        "one host twice"
+    );
+    set(&["[2001:DB8::0:1]:80", "10.0.0.1:0", "web_1.local:80"]).unwrap();
+    let hosts = mesh.text(Text::Hosts("web")).unwrap();
+    assert!(hosts.contains("[2001:db8::1]:80") && hosts.contains("web_1.local:80"), "{hosts}");
+    let remove = HostChange { op: host_op::REMOVE, address: "[2001:db8:0::1]:80", ..HostChange::default() };
+    mesh.apply("web", &[remove]).unwrap();
+}
+
+/// Nothing is over with an interim answer: it comes with headers alone.
+#[test]
+fn an_interim_status_completes_nothing() {
+    let mesh = mesh(NARROW);
+    let now = mesh.now();
+    let target = mesh.resolve("b").unwrap();
+    for status in [100, 102, 103, 199] {
+        let attempt = expect!(mesh.pick(target, 1, None, now), Attempt);
+        assert_eq!(attempt.complete(&Outcome::status(status), now), Err(Misuse::Invalid), "{status}");
+        assert_eq!(
+            stat(&mesh, "cluster.b.upstream_rq_active"),
+            0,
+            "{status}: it was dropped, and so cancelled"
+        );
+    }
+    let attempt = expect!(mesh.pick(target, 1, None, now), Attempt);
+    attempt.complete(&Outcome::status(101), now).unwrap();
+    assert_eq!(stat(&mesh, "cluster.b.upstream_rq_active"), 0);
+}
+
 #[test]
 fn finishing_and_the_clock() {
     let mesh = mesh(NARROW);

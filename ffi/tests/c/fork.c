@@ -25,6 +25,24 @@ static void *traffic(void *unused) {
   return NULL;
 }
 
+/* Documents and hosts change all the time, and somebody reads what is known of them. */
+static void *changes(void *unused) {
+  (void)unused;
+  static char out[1 << 16];
+  size_t n;
+  for (int i = 0; !atomic_load(&stop); i++) {
+    nexthop_document document = NEXTHOP_DOCUMENT_INIT;
+    document.text = text(MESH);
+    if (i % 8 == 0) SAME(nexthop_update(engine, &document, 1, NULL), NEXTHOP_OK);
+    nexthop_host_op op = NEXTHOP_HOST_OP_INIT;
+    op.address = text("127.0.0.9:9");
+    SAME(nexthop_apply(engine, text("first"), &op, 1, NULL), NEXTHOP_OK);
+    nexthop_text(engine, 4, (nexthop_str){0}, out, sizeof out, &n);
+    nexthop_text(engine, 6, (nexthop_str){0}, out, sizeof out, &n);
+  }
+  return NULL;
+}
+
 static void child(nexthop_decision open, nexthop_decision queued) {
   nexthop_decision d = NEXTHOP_DECISION_INIT;
   SAME(live(engine), 0);
@@ -39,6 +57,14 @@ static void child(nexthop_decision open, nexthop_decision queued) {
   char event[512];
   size_t n;
   SAME(nexthop_poll_event(engine, event, sizeof event, &n), NEXTHOP_EMPTY);
+  nexthop_document document = NEXTHOP_DOCUMENT_INIT;
+  document.text = text(MESH);
+  nexthop_host_op op = NEXTHOP_HOST_OP_INIT;
+  op.address = text("127.0.0.8:8");
+  SAME(nexthop_apply(engine, text("first"), &op, 1, NULL), NEXTHOP_OK);
+  SAME(nexthop_update(engine, &document, 1, NULL), NEXTHOP_OK);
+  static char out[1 << 16];
+  SAME(nexthop_text(engine, 4, (nexthop_str){0}, out, sizeof out, &n), NEXTHOP_OK);
   nexthop_engine other = mesh();
   SAME(nexthop_complete_status(picked(other, "first").attempt, 200, NEXTHOP_NOW).code, NEXTHOP_OK);
   SAME(nexthop_engine_free(other), NEXTHOP_OK);
@@ -55,8 +81,9 @@ static void run(uint32_t workers) {
   document.text = text(MESH);
   SAME(nexthop_engine_new(&options, &document, 1, &engine), NEXTHOP_OK);
   atomic_store(&stop, 0);
-  pthread_t threads[3];
+  pthread_t threads[4];
   for (int i = 0; i < 3; i++) SAME(pthread_create(&threads[i], NULL, traffic, NULL), 0);
+  SAME(pthread_create(&threads[3], NULL, changes, NULL), 0);
   nexthop_decision open = begun(engine, "narrow"), queued = begun(engine, "narrow");
   SAME(open.kind, NEXTHOP_GO);
   SAME(queued.kind, NEXTHOP_WAIT);
@@ -84,7 +111,7 @@ static void run(uint32_t workers) {
   SAME(d.kind, NEXTHOP_GO);
   SAME(nexthop_complete_status(d.attempt, 200, NEXTHOP_NOW).code, NEXTHOP_OK);
   atomic_store(&stop, 1);
-  for (int i = 0; i < 3; i++) SAME(pthread_join(threads[i], NULL), 0);
+  for (int i = 0; i < 4; i++) SAME(pthread_join(threads[i], NULL), 0);
   SAME(live(engine), 0);
   SAME(nexthop_engine_free(engine), NEXTHOP_OK);
 }

@@ -95,6 +95,12 @@ impl HostKey {
     }
 }
 
+/// The canonical form of a host's address (`a.b.c.d:port`, `[v6]:port` compressed, `name:port`) and its port; `None`
+/// when it is none of these.
+pub fn parse_address(text: &str) -> Option<(String, u16)> {
+    HostKey::parse(text).map(|key| (key.key, key.port))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

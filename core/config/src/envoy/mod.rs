@@ -21,6 +21,7 @@ mod route_action;
 mod route_table;
 mod subset;
 
+pub use address::parse_address;
 pub(crate) use address::{HostKey, Names};
 pub(crate) use bootstrap::{bootstrap, flatten};
 pub(crate) use cluster::{SHORT_KEYS, cluster, is_cluster_field, like_cluster_field};

@@ -8,10 +8,12 @@ mod out;
 mod retries;
 mod routes;
 mod text;
+mod twice;
 
 pub use finding::{Finding, Findings, Severity};
 pub(crate) use marks::Marks;
 pub(crate) use out::Out;
+pub(crate) use twice::repeated_keys;
 
 use crate::read::Seen;
 use nexthop_engine::spec::{ClusterKind, ClusterSpec, ForwardSpec, RetrySpec, RouteTableSpec, Specs};

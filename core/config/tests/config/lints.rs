@@ -360,3 +360,23 @@ fn route_tables() {
     assert_eq!((one.path.as_str(), one.line), ("routes[2]", 5));
     assert_eq!(found(short, "NX-012")[0].path, "routes[2].retry.per_try");
 }
+
+#[test]
+fn keys_that_stand_twice() {
+    use Severity::Error;
+    let short = |second: &str| {
+        format!("clusters:\n  a: {{hosts: [\"10.0.0.1:1\"]}}\n  {second}: {{hosts: [\"10.0.0.2:2\"]}}\n")
+    };
+    let one = tells("NX-043", Error, "clusters.a", &short("a"), &short("b"));
+    assert_eq!((one.line, one.column), (2, 3), "{one:?}");
+    assert!(one.effect.contains("line 3"), "{one:?}");
+    let json = |key: &str| format!(r#"{{"name": "c", "connect_timeout": "1s", "{key}": "2s"}}"#);
+    tells("NX-043", Error, "connect_timeout", &json("connect_timeout"), &json("cleanup_interval"));
+    // Many keys take the other way; each dropped value is told, and the same through an alias once.
+    let many = |twice: &str| {
+        let keys: String = (0..40).map(|n| format!("k{n}: 1, ")).collect();
+        format!("name: c\nmetadata: {{filter_metadata: {{x: &m {{{keys}{twice}: 1, {twice}: 2}}, y: *m}}}}\n")
+    };
+    assert_eq!(found(&many("k7"), "NX-043").len(), 2);
+    assert_eq!(found(&many("other"), "NX-043").len(), 1);
+}

@@ -157,6 +157,10 @@ impl<'a> Walk<'a> {
     ) -> Result<Packed, Misuse> {
         let status = if outcome.status == 0 { 200 } else { outcome.status };
         if (100..200).contains(&status) && status != 101 {
+            if whole {
+                // Nothing is over with an interim answer; only headers can bring one.
+                return Err(Misuse::Invalid);
+            }
             // From here on the client has seen something: no retry of any kind.
             if matches!(status, 100 | 102 | 103 | 104) {
                 st.interim = true;

@@ -52,7 +52,11 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
         endpoints.localities.clear();
         endpoints.protected = false;
         let mut seen = BTreeSet::new();
-        if let Some(twice) = changes.iter().find(|change| !seen.insert(change.address)) {
+        let key = |change: &HostChange<'_>| match place(change.address) {
+            Ok((key, _)) => key,
+            Err(_) => change.address.to_owned(),
+        };
+        if let Some(twice) = changes.iter().find(|change| !seen.insert(key(change))) {
             return Err(invalid(&format!(
                 "the address {:?} is given twice; each host counts once",
                 twice.address
@@ -104,19 +108,19 @@ fn options(text: &str) -> Result<ListOptions, Error> {
 }
 
 fn one(endpoints: &mut Endpoints, change: &HostChange<'_>) -> Result<(), String> {
-    let port = port_of(change.address)?;
+    let (address, port) = place(change.address)?;
     match change.op {
-        host_op::SET => insert(endpoints, build(change, port)?, change),
+        host_op::SET => insert(endpoints, build(change, &address, port)?, change),
         host_op::ADD => {
-            take(endpoints, change.address);
-            insert(endpoints, build(change, port)?, change)
+            take(endpoints, &address);
+            insert(endpoints, build(change, &address, port)?, change)
         }
-        host_op::REMOVE => match take(endpoints, change.address) {
+        host_op::REMOVE => match take(endpoints, &address) {
             Some(_) => Ok(()),
             None => Err("no such host to remove".into()),
         },
         host_op::CHANGE => {
-            let Some((mut spec, locality, priority)) = take(endpoints, change.address) else {
+            let Some((mut spec, locality, priority)) = take(endpoints, &address) else {
                 return Err("no such host to change".into());
             };
             let given = |field: u32| change.fields & field != 0;
@@ -149,9 +153,9 @@ fn one(endpoints: &mut Endpoints, change: &HostChange<'_>) -> Result<(), String>
     }
 }
 
-fn build(change: &HostChange<'_>, port: u16) -> Result<EndpointSpec, String> {
+fn build(change: &HostChange<'_>, address: &str, port: u16) -> Result<EndpointSpec, String> {
     Ok(EndpointSpec {
-        address: change.address.to_owned(),
+        address: address.to_owned(),
         port,
         hostname: change.hostname.to_owned(),
         weight: weight(change)?,
@@ -217,15 +221,10 @@ fn insert(endpoints: &mut Endpoints, spec: EndpointSpec, at: &HostChange<'_>) ->
     Ok(())
 }
 
-/// The port of `ip:port`, `[v6]:port` or `name:port`.
-fn port_of(address: &str) -> Result<u16, String> {
-    let wrong = || "an address is ip:port, [v6]:port or name:port".to_owned();
-    let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
-    let bracketed = host.starts_with('[') && host.ends_with(']');
-    if host.is_empty() || (host.contains(':') && !bracketed) {
-        return Err(wrong());
-    }
-    port.parse().map_err(|_| format!("the port {port:?} is not a number up to 65535"))
+/// The canonical form of `ip:port`, `[v6]:port` or `name:port`, and its port.
+fn place(address: &str) -> Result<(String, u16), String> {
+    nexthop_config::parse_address(address)
+        .ok_or_else(|| "an address is ip:port, [v6]:port or name:port with a port up to 65535".to_owned())
 }
 
 fn invalid(sentence: &str) -> Error {

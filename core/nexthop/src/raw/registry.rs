@@ -94,7 +94,13 @@ pub(super) fn at_index(index: u32) -> Option<Arc<Engine>> {
 
 /// Every engine alive.
 pub(super) fn all() -> Vec<Arc<Engine>> {
-    REGISTRY.read().engines.iter().flatten().cloned().collect()
+    REGISTRY.read().all()
+}
+
+impl Registry {
+    fn all(&self) -> Vec<Arc<Engine>> {
+        self.engines.iter().flatten().cloned().collect()
+    }
 }
 
 /// Makes an engine and registers it.
@@ -187,9 +193,11 @@ pub(super) fn close(engine: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Held over a fork.
-pub(super) fn lock() -> nexthop_engine::sync::RwLockWriteGuard<'static, impl Sized> {
-    REGISTRY.write()
+/// Every engine alive, and the lock that keeps it so over a fork.
+pub(super) fn lock() -> (nexthop_engine::sync::RwLockWriteGuard<'static, impl Sized>, Vec<Arc<Engine>>) {
+    let registry = REGISTRY.write();
+    let engines = registry.all();
+    (registry, engines)
 }
 
 /// Random words of the system.

@@ -36,6 +36,11 @@ impl Waiters {
         self.condition.notify_all();
     }
 
+    /// What blocked threads hold while they look; held over a fork.
+    pub(super) fn lock(&self) -> &Mutex<()> {
+        &self.lock
+    }
+
     /// Nobody of this process is blocked here (after a fork).
     pub(super) fn forget(&self) {
         self.blocked.store(0, Relaxed);
