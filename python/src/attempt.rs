@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::error::{self, misuse, module};
 use crate::head::OwnedHead;
 use crate::host::Host;
+use crate::once::once;
 use crate::request::{Request, note_number};
 use crate::values::{Done, Verdict, seconds};
 use nexthop::raw::{self, Decision, NEVER, NOW, Outcome, action, bits, failure};
@@ -297,7 +298,7 @@ impl Attempt {
     /// Headers to add to the upstream request; `None` = remove. Read them while the attempt is open.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.headers.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
+        let made = once(py, &self.headers, || {
             let dict = PyDict::new(py);
             for (name, value) in self.extra(py)? {
                 match name.as_str() {

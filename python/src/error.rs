@@ -1,5 +1,6 @@
 //! The exceptions are plain Python classes in `nexthop._errors`; here they are made.
 
+use crate::once::once;
 use nexthop::raw::{self, Misuse};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -25,7 +26,7 @@ pub(crate) fn module<'py>(
     cell: &'static PyOnceLock<Py<PyModule>>,
     name: &str,
 ) -> PyResult<&'py Bound<'py, PyModule>> {
-    Ok(cell.get_or_try_init(py, || PyModule::import(py, name).map(Bound::unbind))?.bind(py))
+    Ok(once(py, cell, || PyModule::import(py, name).map(Bound::unbind))?.bind(py))
 }
 
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {

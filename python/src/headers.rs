@@ -1,6 +1,7 @@
 //! Only wanted headers cross the boundary: their values as a block over a numbered set of names.
 
 use crate::args::octets;
+use crate::once::once;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -78,7 +79,7 @@ fn ignores_case(headers: &Bound<'_, PyAny>) -> PyResult<bool> {
     static KNOWN: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     const MOST: usize = 64;
     let py = headers.py();
-    let known = KNOWN.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    let known = once(py, &KNOWN, || Ok(PyDict::new(py).unbind()))?.bind(py);
     let kind = headers.get_type();
     if let Some(answer) = known.get_item(&kind)? {
         return answer.extract();

@@ -1,5 +1,6 @@
 //! A host as users see it: made once per slot and version, then shared by all attempts that go there.
 
+use crate::once::once;
 use nexthop::engine::hosts::HostInfo;
 use nexthop::engine::spec::Value;
 use pyo3::IntoPyObjectExt;
@@ -94,7 +95,7 @@ impl Host {
     /// The `envoy.lb` values, read-only.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.metadata.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
+        let made = once(py, &self.metadata, || {
             let empty = BTreeMap::new();
             let fields = mapping(py, self.info.metadata.0.get("envoy.lb").unwrap_or(&empty))?;
             Ok(PyMappingProxy::new(py, fields.as_mapping()).into_any().unbind())

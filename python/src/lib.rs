@@ -12,6 +12,7 @@ mod fork;
 mod head;
 mod headers;
 mod host;
+mod once;
 mod picker;
 mod request;
 mod values;
@@ -44,6 +45,7 @@ mod _nexthop {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         fork::install();
+        once::warm(module.py())?;
         fast::install(module.py())?;
         module.add("UNAVAILABLE", LocalReply::unavailable())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -1,5 +1,6 @@
 //! What users read: verdicts, waits, local replies. Made once, never changed.
 
+use crate::once::once;
 use nexthop::raw::{self, NEVER};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -44,7 +45,7 @@ impl Verdict {
         };
         let shown = raw::Verdict { bits: 0, ..raw };
         if shown == plain {
-            return Ok(SUCCESS.get_or_try_init(py, || Py::new(py, Self { raw: plain }))?.clone_ref(py));
+            return Ok(once(py, &SUCCESS, || Py::new(py, Self { raw: plain }))?.clone_ref(py));
         }
         Py::new(py, Self { raw })
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -108,3 +110,50 @@ def test_fork_while_other_threads_update():
             for thread in threads:
                 thread.join()
         assert idle(mesh)
+
+
+FIRST_USE = """
+import os, sys, threading
+import nexthop
+
+mesh = nexthop.Engine.from_str("clusters: {web: {hosts: ['127.0.0.1:1']}}")
+begin, stop = threading.Event(), threading.Event()
+
+def change():
+    begin.wait()
+    while not stop.is_set():
+        mesh.set_hosts("web", ["127.0.0.1:1", "127.0.0.1:2"])
+        with mesh.choose_host("web") as attempt:
+            attempt.headers, attempt.host.metadata
+            attempt.complete(200, {"x": "y"})
+
+threads = [threading.Thread(target=change) for _ in range(3)]
+for thread in threads:
+    thread.start()
+begin.set()
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        import signal
+        signal.alarm(20)
+        with mesh.choose_host("web") as attempt:
+            attempt.headers, attempt.host.metadata
+            attempt.complete(200, {"x": "y"})
+        mesh.set_hosts("web", ["127.0.0.1:3"])
+        os._exit(0)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        stop.set()
+        sys.exit("a child hung")
+stop.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize("run", range(3))
+def test_a_fork_in_the_middle_of_a_first_use(run):
+    """What the module makes once may be half made by another thread when the fork comes."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-W", "ignore", "-c", FIRST_USE], timeout=120, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

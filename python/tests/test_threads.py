@@ -31,6 +31,30 @@ def test_a_thread_waits_for_its_turn():
         assert answers == ["forward"] and idle(mesh)
 
 
+def test_closing_the_engine_wakes_whoever_waits(monkeypatch):
+    monkeypatch.setattr(nexthop._waiting, "LONGEST", 3600.0)
+    limits = {"circuit_breakers": breakers(max_connections=1)}
+    with engine(cluster("web", 1, **limits), routes=[route("web")]) as mesh:
+        held = mesh.request("web").choose_host()
+        call = mesh.request("web")
+        assert isinstance(call.try_choose_host(), nexthop.Wait)
+        codes = []
+
+        def wait():
+            try:
+                call.choose_host()
+            except nexthop.UsageError as error:
+                codes.append(error.code)
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        mesh.close()
+        waiting.join(20)
+        assert codes == ["closed"]
+        with pytest.raises(nexthop.UsageError):
+            held.complete(200)
+
+
 def test_interrupt_while_queued():
     limits = {"circuit_breakers": breakers(max_connections=1)}
     with engine(cluster("web", 1, **limits), routes=[route("web")]) as mesh:

@@ -345,7 +345,9 @@ impl Engine {
 
     /// Ends the engine: every request and attempt of it is over.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        match detached(py, || raw::engine_free(self.id)) {
+        let freed = detached(py, || raw::engine_free(self.id));
+        crate::waiters::wake_all(py);
+        match freed {
             Ok(()) | Err(raw::Error::Misuse(raw::Misuse::Closed, _)) => Ok(()),
             Err(error) => Err(cold(py, &error)),
         }
