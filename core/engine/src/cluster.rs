@@ -8,7 +8,7 @@ use crate::opt_in::Steer;
 use crate::outlier::Detector;
 use crate::request::Measures;
 use crate::sets::HostSet;
-use crate::spec::{ClusterSpec, ConnectionStyle, PolicySpec, Protocol};
+use crate::spec::{ClusterSpec, ConnectionStyle, PolicySpec, Protocol, Thresholds};
 use crate::stats::ClusterCounters;
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -90,6 +90,8 @@ pub(crate) struct ClusterView {
     pub(crate) prepared: Prepared,
     /// Keeps the slots of `sets` alive.
     pub(crate) members: Vec<Arc<HostEntry>>,
+    /// Limits by routing priority, runtime values applied.
+    pub(crate) limits: [Thresholds; 2],
     /// Streams that one connection carries.
     pub(crate) streams: u64,
     /// Nacos' protection acts: all hosts count as healthy.

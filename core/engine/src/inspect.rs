@@ -1,6 +1,6 @@
 //! Questions about requests, hosts and numbers; none of them decides or counts anything.
 
-use crate::breaker::Members;
+use crate::breaker::{self, Members};
 use crate::clock::Time;
 use crate::engine::Core;
 use crate::hosts::{Health, HostInfo, flag};
@@ -310,32 +310,48 @@ impl Core {
             put("upstream_rq_pending_active", Stat::Gauge(sum(|l| l.pending.load(Relaxed))));
             put("upstream_cx_active", Stat::Gauge(sum(|l| l.connections.load(Relaxed))));
             for (p, priority) in ["default", "high"].into_iter().enumerate() {
-                let limits = &view.spec.breakers.thresholds[p];
+                let limits = &view.limits[p];
                 let count = |count: &AtomicU32| count.load(Relaxed);
+                let pools = {
+                    let queues = entry.shared.queues.lock();
+                    breaker::pools(&self.hosts, &view.members, &queues, p as u8)
+                };
+                let no_budget = limits.retry_budget.is_none();
                 for (leaf, remaining, count, max) in [
-                    ("cx_open", "remaining_cx", count(&ledgers[p].connections), limits.max_connections),
+                    (
+                        "cx_open",
+                        "remaining_cx",
+                        count(&ledgers[p].connections).into(),
+                        limits.max_connections.into(),
+                    ),
                     (
                         "rq_pending_open",
                         "remaining_pending",
-                        count(&ledgers[p].pending),
-                        limits.max_pending_requests,
+                        count(&ledgers[p].pending).into(),
+                        limits.max_pending_requests.into(),
                     ),
-                    ("rq_open", "remaining_rq", active[p], limits.max_requests),
-                    ("rq_retry_open", "remaining_retries", count(&ledgers[p].retries), limits.max_retries),
+                    ("rq_open", "remaining_rq", active[p].into(), limits.max_requests.into()),
+                    (
+                        "rq_retry_open",
+                        "remaining_retries",
+                        count(&ledgers[p].retries).into(),
+                        limits.max_retries.into(),
+                    ),
+                    (
+                        "cx_pool_open",
+                        "remaining_cx_pools",
+                        pools,
+                        limits.max_connection_pools.unwrap_or(u64::MAX),
+                    ),
                 ] {
                     // Never taken = not open, even with a limit of 0.
                     let open = count >= max && count > 0;
                     put(&format!("circuit_breakers.{priority}.{leaf}"), Stat::Gauge(u64::from(open)));
                     if limits.track_remaining {
-                        let left = if leaf == "rq_retry_open" && limits.retry_budget.is_some() {
-                            0
-                        } else {
-                            max.saturating_sub(count)
-                        };
-                        put(
-                            &format!("circuit_breakers.{priority}.{remaining}"),
-                            Stat::Gauge(u64::from(left)),
-                        );
+                        // Under a budget nothing can be told of retries.
+                        let told = no_budget || leaf != "rq_retry_open";
+                        let left = if told { u64::saturating_sub(max, count) } else { 0 };
+                        put(&format!("circuit_breakers.{priority}.{remaining}"), Stat::Gauge(left));
                     }
                 }
             }
@@ -497,6 +513,6 @@ fn refused(why: u8, status: u16, which: u8) -> LocalReply {
         flags: 0,
         details: refusal_details(why).into(),
         headers: overloaded(why == refusal::OVERFLOW && which != resource::POOLS),
-        body: refusal_body(why).into(),
+        body: refusal_body(if which == resource::POOLS { refusal::NO_HEALTHY_UPSTREAM } else { why }).into(),
     }
 }

@@ -36,6 +36,9 @@ pub(crate) struct Runtime {
     pub(crate) verify_cluster: u64,
     /// `upstream.healthy_panic_threshold`
     pub(crate) healthy_panic_threshold: Option<u32>,
+    /// `envoy.reloadable_features.skip_pending_overflow_count_on_active_rq` is off: a request refused by `max_requests`
+    /// counts as pending overflow, too.
+    pub(crate) both_overflows: bool,
     /// `upstream.zone_routing.*`
     pub(crate) zone: ZoneRuntime,
 }
@@ -48,6 +51,7 @@ impl Default for Runtime {
             verify_cluster: 100,
             base_retry_backoff_ms: None,
             healthy_panic_threshold: None,
+            both_overflows: false,
             zone: ZoneRuntime::default(),
         }
     }
@@ -68,6 +72,9 @@ impl Runtime {
             match key.as_str() {
                 "envoy.reloadable_features.composite_cluster_skip_clusters_without_hosts" => {
                     runtime.composite_skip_empty = flag.unwrap_or(runtime.composite_skip_empty);
+                }
+                "envoy.reloadable_features.skip_pending_overflow_count_on_active_rq" => {
+                    runtime.both_overflows = flag.is_some_and(|skip| !skip);
                 }
                 "health_check.verify_cluster" => {
                     runtime.verify_cluster = number.unwrap_or(runtime.verify_cluster);

@@ -62,6 +62,7 @@ counters! {
     RetryRq5xx = "retry.upstream_rq_5xx",
     CxTotal = "upstream_cx_total",
     CxOverflow = "upstream_cx_overflow",
+    CxPoolOverflow = "upstream_cx_pool_overflow",
     CxConnectFail = "upstream_cx_connect_fail",
     CxConnectTimeout = "upstream_cx_connect_timeout",
     CxNoneHealthy = "upstream_cx_none_healthy",

@@ -58,10 +58,6 @@ fn priority_of(msg: &Msg<'_>) -> Result<RoutingPriority> {
 }
 
 fn thresholds(msg: &Msg<'_>) -> Result<Thresholds> {
-    if let Some(pools) = msg.get("max_connection_pools") {
-        pools.u32()?;
-        pools.note(What::NotUsed, "not used here: the caller owns the connections");
-    }
     Ok(Thresholds {
         max_connections: msg.or("max_connections", 1024, |n| n.u32())?,
         max_pending_requests: msg.or("max_pending_requests", 1024, |n| n.u32())?,
@@ -69,6 +65,7 @@ fn thresholds(msg: &Msg<'_>) -> Result<Thresholds> {
         max_retries: msg.or("max_retries", 3, |n| n.u32())?,
         retry_budget: msg.map("retry_budget", retry_budget)?,
         track_remaining: msg.or("track_remaining", false, |flag| flag.bool())?,
+        max_connection_pools: msg.map("max_connection_pools", |n| n.u32().map(u64::from))?,
     })
 }
 

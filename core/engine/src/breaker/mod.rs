@@ -1,6 +1,7 @@
 //! Limits, permits and the pending queue (`spec/breakers-and-health.md` part A).
 
 pub(crate) mod ledger;
+mod limits;
 pub(crate) mod pool;
 pub(crate) mod queue;
 
@@ -9,8 +10,9 @@ mod raise;
 mod room;
 
 pub(crate) use ledger::{Ledger, Members};
+pub(crate) use limits::Overrides;
 pub(crate) use permit::{
-    Ask, Permit, Promotions, acquire, acquire_free, close_idle, connected, host_gone, leave, release,
+    Ask, Permit, Promotions, acquire, acquire_free, close_idle, connected, host_gone, leave, pools, release,
     release_free,
 };
 pub(crate) use pool::is_pinned;
@@ -20,3 +22,5 @@ pub(crate) use room::Room;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors;

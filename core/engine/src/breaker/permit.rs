@@ -29,6 +29,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) counters: &'a ClusterCounters,
     /// Connections are up only when the caller says so.
     pub(crate) strict: bool,
+    /// A refusal by `max_requests` counts as pending overflow, too.
+    pub(crate) both_overflows: bool,
 }
 
 /// The answer.
@@ -66,6 +68,35 @@ impl Ask<'_> {
         Members { hosts: self.hosts, list: self.members }
     }
 
+    fn count_active_overflow(&self) {
+        self.counters.count(Counter::RqActiveOverflow);
+        if self.both_overflows {
+            self.counters.count(Counter::RqPendingOverflow);
+        }
+    }
+
+    /// Whether this host may have a pool: it has one, or there is room for one, if need be in place of an idle one.
+    fn may_pool(&self, queues: &Queues) -> bool {
+        let Some(max) = self.limits.max_connection_pools else { return true };
+        if in_use(self.hosts, queues, self.slot, self.priority) {
+            return true;
+        }
+        let pools = || self.members.iter().filter(|m| in_use(self.hosts, queues, m.slot, self.priority));
+        if (pools().count() as u64) < max {
+            return true;
+        }
+        let idle = pools().find(|member| {
+            let word = self.hosts.load(member.slot).pools[usize::from(self.priority)].load(Relaxed);
+            !pool::is_pinned(word) && queues.connecting((member.slot, self.priority)) == 0
+        });
+        if let Some(member) = idle {
+            close_idle(&Self { slot: member.slot, ..*self });
+            return (pools().count() as u64) < max;
+        }
+        self.counters.count(Counter::CxPoolOverflow);
+        false
+    }
+
     /// Whether `max_requests` leaves a place.
     pub(super) fn has_room(&self) -> bool {
         self.ledger.has_room(self.limits.max_requests, self.members(), usize::from(self.priority))
@@ -98,6 +129,17 @@ impl Ask<'_> {
         }
         false
     }
+}
+
+/// Whether a host has a pool: connections, some on their way, or somebody who waits for one.
+fn in_use(hosts: &HostArena, queues: &Queues, slot: u32, priority: u8) -> bool {
+    let word = hosts.load(slot).pools[usize::from(priority)].load(Relaxed);
+    pool::connections(word) > 0 || pool::is_pinned(word) || queues.connecting((slot, priority)) > 0
+}
+
+/// Hosts that have a pool.
+pub(crate) fn pools(hosts: &HostArena, members: &[Arc<HostEntry>], queues: &Queues, priority: u8) -> u64 {
+    members.iter().filter(|member| in_use(hosts, queues, member.slot, priority)).count() as u64
 }
 
 /// The frequent case of [`acquire`]: a free stream, and a place under `max_requests`. `false` = ask [`acquire`].
@@ -180,7 +222,7 @@ fn attach(ask: &Ask<'_>, promotions: &dyn Promotions) -> Permit {
     if ask.take_request() {
         return Permit::Granted;
     }
-    ask.counters.count(Counter::RqActiveOverflow);
+    ask.count_active_overflow();
     give_stream(ask, false, promotions);
     Permit::Refused(resource::REQUESTS)
 }
@@ -193,6 +235,9 @@ fn slow(
     promotions: &dyn Promotions,
 ) -> Permit {
     let pool = ask.pool();
+    if ask.limits.max_connection_pools.is_some() && !ask.may_pool(&ask.queues.lock()) {
+        return Permit::Refused(resource::POOLS);
+    }
     if !ask.strict && pool::queued(pool.load(Relaxed)) == 0 && ask.may_connect(0) {
         if pool::connect_and_take(pool) {
             // A request whose connection is not up yet is pending in Envoy, if only for a moment.
@@ -285,7 +330,7 @@ pub(super) fn hand_out_one(ask: &Ask<'_>, queues: &mut Queues, promotions: &dyn 
         grant.set(Place::Granted);
         promotions.wake(entry.request);
     } else {
-        ask.counters.count(Counter::RqActiveOverflow);
+        ask.count_active_overflow();
         pool::give_back_queued(pool, false);
         grant.set(Place::Overflow);
         promotions.wake(entry.request);

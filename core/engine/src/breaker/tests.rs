@@ -60,6 +60,7 @@ impl Bench {
             queues: &self.queues,
             counters: &self.counters,
             strict: false,
+            both_overflows: false,
         }
     }
 

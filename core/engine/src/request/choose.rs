@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
         let Some(view) = &entry.view else { return true };
         let counters = &self.clusters[st.cluster as usize].counters;
         let members = Members { hosts: &self.core.hosts, list: &view.members };
-        if !entry.shared.ledgers[p].take_retry(&view.spec.breakers.thresholds[p], members, p) {
+        if !entry.shared.ledgers[p].take_retry(&view.limits[p], members, p) {
             counters.count(Counter::RqRetryOverflow);
             st.resource = resource::RETRIES;
             self.refuse(request, slot, st, refusal::OVERFLOW, 503, flags::UO, out);
@@ -255,7 +255,7 @@ impl<'a> Walk<'a> {
         if let Some(view) = &entry.view {
             let p = usize::from(st.routing);
             let pool = &host.load().pools[p];
-            let max = view.spec.breakers.thresholds[p].max_requests;
+            let max = view.limits[p].max_requests;
             if acquire_free(pool, &entry.shared.ledgers[p], max, view.streams) {
                 self.go(request, st, attempt, out);
                 return;

@@ -102,7 +102,7 @@ impl<'a> Walk<'a> {
         let (members, limits, per_host, streams, strict) = match &entry.view {
             Some(view) => (
                 &view.members[..],
-                &view.spec.breakers.thresholds[p],
+                &view.limits[p],
                 view.spec.breakers.per_host_max_connections[p].unwrap_or(u32::MAX),
                 view.streams,
                 view.strict,
@@ -121,6 +121,7 @@ impl<'a> Walk<'a> {
             queues: &entry.shared.queues,
             counters: &self.clusters[cluster as usize].counters,
             strict,
+            both_overflows: self.snapshot.runtime.both_overflows,
         }
     }
 

@@ -487,7 +487,7 @@ impl<'a> Walk<'a> {
         if !st.stateless {
             let p = usize::from(st.routing);
             let ledger = &entry.shared.ledgers[p];
-            let limits = entry.view.as_ref().map_or(&self.core.no_limits, |v| &v.spec.breakers.thresholds[p]);
+            let limits = entry.view.as_ref().map_or(&self.core.no_limits, |v| &v.limits[p]);
             let list = entry.view.as_ref().map_or(&[][..], |view| &view.members);
             if !ledger.take_retry(limits, Members { hosts: &self.core.hosts, list }, p) {
                 counters.count(Counter::RqRetryOverflow);

@@ -164,6 +164,8 @@ pub struct Thresholds {
     pub retry_budget: Option<RetryBudget>,
     /// Publish the `remaining_*` gauges. Defaults to false.
     pub track_remaining: bool,
+    /// Hosts that may have connections at once; `None` (the default) = any number.
+    pub max_connection_pools: Option<u64>,
 }
 
 impl Default for Thresholds {
@@ -175,6 +177,7 @@ impl Default for Thresholds {
             max_retries: 3,
             retry_budget: None,
             track_remaining: false,
+            max_connection_pools: None,
         }
     }
 }

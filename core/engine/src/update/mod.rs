@@ -7,7 +7,7 @@ mod windows;
 
 use crate::admission::Gates;
 use crate::balance::{Local, Prepared};
-use crate::breaker::{Ask, serve_waiting};
+use crate::breaker::{self, Ask, serve_waiting};
 use crate::clock::Time;
 use crate::cluster::{ClusterShared, ClusterView};
 use crate::engine::Core;
@@ -38,6 +38,7 @@ pub(crate) struct Master {
     pub(crate) policies: Option<Arc<Policies>>,
     pub(crate) runtime: Runtime,
     outlier_runtime: Overrides,
+    limit_runtime: breaker::Overrides,
     pub(crate) epoch: u64,
     /// Gives versions to host sets and cluster views.
     versions: u64,
@@ -71,6 +72,14 @@ impl Master {
     fn version(&mut self) -> u64 {
         self.versions += 1;
         self.versions
+    }
+
+    /// Takes over the runtime values of limits. Whether they changed.
+    fn set_limit_runtime(&mut self, values: &[(String, Value)]) -> bool {
+        let new = breaker::Overrides::read(values);
+        let changed = new != self.limit_runtime;
+        self.limit_runtime = new;
+        changed
     }
 
     pub(crate) fn cluster(&self, name: &str) -> Option<usize> {
@@ -110,6 +119,7 @@ impl Core {
         }
         master.runtime = Runtime::read(&specs.runtime);
         master.outlier_runtime = overrides;
+        let limited = master.set_limit_runtime(&specs.runtime);
         self.board.set_bounds(Bounds::read(&specs.runtime));
         let mut given = vec![None; master.clusters.len()];
         for (spec, outlier) in specs.clusters.iter().zip(outlier) {
@@ -140,6 +150,10 @@ impl Core {
         for (index, spec) in given.into_iter().enumerate() {
             match spec {
                 Some(spec) if self.set_cluster(&mut master, index, spec, now) => changed.push(index),
+                Some(_) if limited => {
+                    self.rebuild(&mut master, index, &[], now);
+                    changed.push(index);
+                }
                 Some(_) => {}
                 None => self.remove_cluster(&mut master, index),
             }
@@ -187,12 +201,17 @@ impl Core {
             }
             master.outlier_runtime = overrides;
         }
-        if balancing {
+        let limited = master.set_limit_runtime(values);
+        if balancing || limited {
             for index in 0..master.clusters.len() {
                 self.rebuild(&mut master, index, &[], now);
             }
         }
-        self.publish(&mut master)
+        let epoch = self.publish(&mut master);
+        if limited {
+            master.clusters.iter().for_each(|cluster| self.serve_waiting(cluster));
+        }
+        epoch
     }
 
     /// Changes one cluster's endpoints as an EDS update does. `None` = no such cluster.
@@ -368,12 +387,13 @@ impl Core {
             priority,
             members: cluster.view.as_ref().map_or(&[], |view| &view.members),
             ledger: &cluster.shared.ledgers[p],
-            limits: spec.map_or(&self.no_limits, |spec| &spec.breakers.thresholds[p]),
+            limits: cluster.view.as_ref().map_or(&self.no_limits, |view| &view.limits[p]),
             per_host: u32::MAX,
             streams: spec.map_or(1, ClusterView::streams_of),
             queues: &cluster.shared.queues,
             counters,
             strict: false,
+            both_overflows: false,
         }
     }
 
@@ -443,12 +463,14 @@ impl Core {
         if measures.is_some() {
             cluster.members.iter().for_each(|member| self.hosts.measure(member.entry.slot));
         }
-        for (ledger, limits) in cluster.shared.ledgers.iter().zip(&spec.breakers.thresholds) {
+        let limits = master.limit_runtime.over(&spec.name, &spec.breakers.thresholds);
+        for (ledger, limits) in cluster.shared.ledgers.iter().zip(&limits) {
             ledger.set_limits(limits, bounded);
         }
         let steer = composite.is_none().then(|| Steer::of(&spec.options, cools)).flatten();
         cluster.view = Some(Arc::new(ClusterView {
             version,
+            limits,
             made: now,
             since,
             streams: ClusterView::streams_of(&spec),
