@@ -301,9 +301,8 @@ impl Core {
             });
             total.opted(&mut |counter, count| put(counter.name(), Stat::Counter(count)));
             let ledgers = &entry.shared.ledgers;
-            let sum = |of: fn(&crate::breaker::Ledger) -> u32| {
-                u64::from(of(&ledgers[0])) + u64::from(of(&ledgers[1]))
-            };
+            let sum =
+                |of: fn(&breaker::Ledger) -> u32| u64::from(of(&ledgers[0])) + u64::from(of(&ledgers[1]));
             let members = Members { hosts: &self.hosts, list: &view.members };
             let active = [0, 1].map(|p| ledgers[p].active(members, p));
             put("upstream_rq_active", Stat::Gauge(active.iter().map(|n| u64::from(*n)).sum()));
