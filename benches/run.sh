@@ -28,3 +28,5 @@ for face in "${@:-c python node java go}"; do
   done
 done
 "$target/release/report" < "$lines"
+say selection
+"$target/release/selection"

@@ -8,7 +8,7 @@ use crate::opt_in::Steer;
 use crate::outlier::Detector;
 use crate::request::Measures;
 use crate::sets::HostSet;
-use crate::spec::{ClusterSpec, ConnectionStyle, PolicySpec, Protocol, Thresholds};
+use crate::spec::{ClusterSpec, ConnectionStyle, Protocol, Thresholds};
 use crate::stats::ClusterCounters;
 use crate::sync::Mutex;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ pub(crate) struct ClusterView {
     /// The policy bounds each host's load.
     pub(crate) bounded: bool,
     /// What the policy wants to know of answers.
-    pub(crate) measures: Option<Measures>,
+    pub(crate) measures: Option<Box<Measures>>,
     /// Hosts that are passed over; `None` = none ever.
     pub(crate) steer: Option<Steer>,
     /// Nothing stands between a request and the policy: no composite, nobody to pass over.
@@ -122,11 +122,13 @@ impl ClusterView {
         spec.policy.hashing().is_some_and(|hashing| hashing.balance_factor > 0)
     }
 
-    pub(crate) fn measures_of(spec: &ClusterSpec) -> Option<Measures> {
-        match spec.policy.chooser() {
-            PolicySpec::PeakEwma(spec) => Some(Measures::Latency(*spec)),
-            _ => None,
-        }
+    pub(crate) fn measures_of(spec: &ClusterSpec) -> Option<Box<Measures>> {
+        let measures = Measures {
+            latency: spec.policy.peak_ewma().copied(),
+            weights: spec.policy.client_weights().cloned(),
+            utilization: spec.policy.load_aware().cloned(),
+        };
+        spec.policy.learns_from().map(|_| Box::new(measures))
     }
 
     #[inline]

@@ -418,6 +418,11 @@ impl HostArena {
         slot
     }
 
+    /// Gives a host another weight than the configured one; faces go on showing that. Returns whether it is another.
+    pub(crate) fn set_weight(&self, slot: u32, weight: u32) -> bool {
+        self.facts(slot).weight.swap(weight, Relaxed) != weight
+    }
+
     /// Replaces what faces show of a host; its version moves.
     pub(crate) fn set_info(&self, slot: u32, info: HostInfo) {
         let host = self.host(slot);

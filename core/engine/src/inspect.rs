@@ -185,6 +185,11 @@ impl Core {
                 for cookie in rare.iter().flat_map(|rare| &rare.cookies) {
                     headers.push(("set-cookie".into(), Some(cookie.clone())));
                 }
+                if let Some(session) = rare.and_then(|rare| rare.session.as_ref()) {
+                    let seconds = self.settings.unix_base.saturating_add(state.last.0) / 1_000_000_000;
+                    let told = session.header(&self.hosts, seconds);
+                    headers.extend(told.map(|(name, value)| (name, Some(value))));
+                }
                 return headers;
             }
             if policy.attempt_count_to_upstream {
@@ -300,6 +305,11 @@ impl Core {
                 put(&format!("{prefix}upstream_rq_{status}"), Stat::Counter(count));
             });
             total.opted(&mut |counter, count| put(counter.name(), Stat::Counter(count)));
+            if let Some(counts) = view.prepared.load_counts() {
+                for (leaf, count) in counts.each() {
+                    put(&format!("load_aware_locality.{leaf}_total"), Stat::Counter(count));
+                }
+            }
             let ledgers = &entry.shared.ledgers;
             let sum =
                 |of: fn(&breaker::Ledger) -> u32| u64::from(of(&ledgers[0])) + u64::from(of(&ledgers[1]));

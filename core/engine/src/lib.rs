@@ -8,6 +8,7 @@
 mod admission;
 mod arena;
 pub mod balance;
+mod base64;
 mod breaker;
 pub mod clock;
 mod cluster;
@@ -23,6 +24,7 @@ mod maintain;
 pub mod matching;
 mod measured;
 mod opt_in;
+mod orca;
 pub mod outcome;
 mod outlier;
 mod policies;
@@ -36,6 +38,7 @@ pub mod spec;
 pub mod stats;
 pub mod sync;
 mod update;
+mod wire;
 pub mod worker;
 
 pub use clock::{Clock, Time};

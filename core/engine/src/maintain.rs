@@ -7,7 +7,9 @@ use crate::events::Json;
 use crate::ids::Id;
 use crate::outcome::{NEVER, bits, finish};
 use crate::outlier::{Rules, Watch};
+use crate::spec::PolicySpec;
 use crate::stats::{ClusterCounters, Counter};
+use crate::update::period;
 use crate::worker::Worker;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
@@ -27,6 +29,8 @@ pub(crate) struct Maintenance {
     lease_slot: u32,
     /// Next look for idle connections by cluster.
     idle: Vec<Option<Time>>,
+    /// Next computation from load reports by cluster; `None` = nobody reads them.
+    loads: Vec<Option<Time>>,
 }
 
 impl Core {
@@ -62,11 +66,17 @@ impl Core {
         let snapshot = self.current.lock().clone();
         timers.sweeps.resize(snapshot.clusters.len(), None);
         timers.idle.resize(snapshot.clusters.len(), None);
+        timers.loads.resize(snapshot.clusters.len(), None);
         for (index, entry) in snapshot.clusters.iter().enumerate() {
             let spec = entry.view.as_ref().map(|view| &view.spec);
             let interval = entry.outlier.as_deref().map(sweep_interval);
             match (&mut timers.sweeps[index], interval) {
                 (armed @ None, Some(interval)) => *armed = Some(now.plus(interval)),
+                (armed, None) => *armed = None,
+                _ => {}
+            }
+            match (&mut timers.loads[index], spec.and_then(|spec| period(&spec.policy))) {
+                (armed @ None, Some(period)) => *armed = Some(now.plus(period)),
                 (armed, None) => *armed = None,
                 _ => {}
             }
@@ -93,6 +103,7 @@ impl Core {
         self.sweep(&mut timers, worker, now);
         self.expire_checks(worker, now);
         let windows = self.end_windows(now).min(self.tick_gates(now));
+        self.compute_loads(&mut timers, now);
         self.refresh(worker, now);
         self.expire_idle(&mut timers, worker, now);
         if timers.leases.is_some_and(|at| now >= at) {
@@ -128,6 +139,23 @@ impl Core {
             self.outlier_effects(index as u32, &effects, now);
             *armed = Some(now.plus(sweep_interval(rules)));
         }
+    }
+
+    /// Computes what load reports change, where it is due.
+    fn compute_loads(&self, timers: &mut Maintenance, now: Time) {
+        for (index, armed) in timers.loads.iter_mut().enumerate() {
+            if armed.is_none_or(|at| now < at) {
+                continue;
+            }
+            let policy = self.policy_of(index);
+            *armed = policy.and_then(|policy| period(&policy)).map(|period| now.plus(period));
+            self.tick_loads(index, now);
+        }
+    }
+
+    fn policy_of(&self, index: usize) -> Option<PolicySpec> {
+        let snapshot = self.current.lock().clone();
+        Some(snapshot.clusters.get(index)?.view.as_ref()?.spec.policy.clone())
     }
 
     /// Forgets virtual connections of pools that were idle for a whole period.
@@ -222,7 +250,8 @@ fn sweep_interval(rules: &Rules) -> u64 {
 
 impl Maintenance {
     fn next(&self) -> Time {
-        let timers = self.sweeps.iter().chain(&self.idle).flatten().copied().chain(self.leases);
+        let timers =
+            self.sweeps.iter().chain(&self.idle).chain(&self.loads).flatten().copied().chain(self.leases);
         timers.min().unwrap_or(Time::NEVER)
     }
 }

@@ -11,8 +11,8 @@ use crate::request::Course;
 use crate::retry::{REQUEST_HEADERS, RetryPolicy, RouteLimits};
 use crate::route::RouteTables;
 use crate::spec::{
-    ClusterKind, ClusterSource, ClusterSpec, FilterPick, FilterSpec, ForwardSpec, Metadata, PolicySpec,
-    RetrySpec, RouteAction, SpecError, Specs, Value, WeightedCluster,
+    ClusterKind, ClusterSource, ClusterSpec, FilterSpec, ForwardSpec, Metadata, OverrideSource, PolicySpec,
+    RetrySpec, RouteAction, SessionSpec, SessionState, SpecError, Specs, Value, WeightedCluster,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -86,6 +86,8 @@ pub(crate) struct RequestPolicy {
     pub(crate) criteria: Option<Arc<Criteria>>,
     /// Gates of its route table.
     pub(crate) gates: Vec<Arc<Gate>>,
+    /// How requests name the host of their session.
+    pub(crate) session: Option<Arc<SessionSpec>>,
 }
 
 /// Where a request goes.
@@ -125,6 +127,8 @@ pub(crate) struct ClusterPolicy {
     pub(crate) lifecycle: bool,
     /// Outlier detection, of it or a sub-cluster, looks at more than the status.
     pub(crate) judged: bool,
+    /// Where requests list the hosts that they want; of a composite that of the first sub-cluster which has one.
+    pub(crate) overrides: Arc<[OverrideSource]>,
     /// Sub-clusters that have an `own_hash`.
     pub(crate) own_hash_subs: Vec<u32>,
     /// Gates of requests to it.
@@ -135,17 +139,6 @@ impl ClusterPolicy {
     /// Whether requests bring something to filters, or their life is told.
     pub(crate) fn filtered(&self) -> bool {
         !self.filters.is_empty() || self.lifecycle
-    }
-}
-
-/// Whether a policy chooses among subsets, perhaps behind filters.
-fn asks_for_subsets(policy: &PolicySpec) -> bool {
-    match policy {
-        PolicySpec::Subset(_) => true,
-        PolicySpec::Filtered(spec) => {
-            matches!(&spec.pick, FilterPick::Policy(inner) if asks_for_subsets(inner))
-        }
-        _ => false,
     }
 }
 
@@ -290,6 +283,7 @@ impl Policies {
                 expects: limited && !table.suppress_envoy_headers,
                 timeout_retry_to_upstream: host.include_is_timeout_retry_header,
                 route: Some(index as u32),
+                session: route.session.as_ref().or(host.session.as_ref()).unwrap_or(&table.session).clone(),
                 name: label.clone(),
                 attempt_count_to_upstream: host.include_request_attempt_count,
                 attempt_count_to_client: host.include_attempt_count_in_response,
@@ -364,12 +358,22 @@ impl Policies {
         }
         self.tables.wanted_headers(&mut add);
         for policy in &self.list {
+            match policy.session.as_ref().map(|session| &session.state) {
+                Some(SessionState::Header { name }) => add(name),
+                Some(SessionState::Cookie { .. }) => add("cookie"),
+                None => {}
+            }
             policy.hash.wanted_headers(&mut add);
             policy.retry.wanted_request_headers(&mut add);
         }
         for cluster in self.clusters.iter().flatten() {
             cluster.hash.wanted_headers(&mut add);
             cluster.own_hash.wanted_headers(&mut add);
+            for source in &*cluster.overrides {
+                if let OverrideSource::Header(name) = source {
+                    add(name);
+                }
+            }
             if let Some((retry, _)) = &cluster.retry {
                 retry.wanted_request_headers(&mut add);
             }
@@ -496,6 +500,7 @@ impl RequestPolicy {
                 || !forward.host_rewrite.is_empty(),
             criteria: criteria(forward.metadata_match.as_ref()).map(Arc::new),
             gates: Vec::new(),
+            session: None,
         })
     }
 }
@@ -532,12 +537,13 @@ fn cluster_policies(
             own_hash,
             hashes,
             streams: !cluster.max_stream_duration.is_zero(),
-            subsets: asks_for_subsets(&cluster.policy),
+            subsets: cluster.policy.has_subsets(),
             filters: match &cluster.policy {
                 PolicySpec::Filtered(spec) => vec![(index as u32, Arc::clone(spec))],
                 _ => Vec::new(),
             },
             lifecycle: cluster.lifecycle_events,
+            overrides: cluster.policy.override_sources().into(),
             judged: detectors.judges(&cluster.name),
             own_hash_subs: Vec::new(),
             gates: gates.of_clusters.get(at).cloned().unwrap_or_default(),
@@ -583,6 +589,7 @@ fn cluster_policies(
             .filter_map(|sub| Some(list.get(sub as usize)?.as_ref()?.filters.clone()))
             .flatten()
             .collect();
+        let overrides = first_overrides(cluster, &by_name);
         let index = names.cluster(&cluster.name) as usize;
         if let Some(policy) = &mut list[index] {
             policy.hashes = hashes;
@@ -590,7 +597,23 @@ fn cluster_policies(
             policy.subsets = subsets;
             policy.own_hash_subs = own_hash_subs;
             policy.filters = filters;
+            policy.overrides = overrides;
         }
     }
     Ok(list)
+}
+
+/// The override sources of the first cluster that a composite reaches in its order.
+fn first_overrides(cluster: &ClusterSpec, by_name: &BTreeMap<&str, &ClusterSpec>) -> Arc<[OverrideSource]> {
+    let mut open = vec![cluster];
+    while let Some(at) = open.pop() {
+        match &at.kind {
+            ClusterKind::Composite(subs) => {
+                open.extend(subs.iter().rev().filter_map(|sub| by_name.get(sub.as_str())));
+            }
+            _ if at.policy.override_sources().is_empty() => {}
+            _ => return at.policy.override_sources().into(),
+        }
+    }
+    Arc::from([])
 }

@@ -2,6 +2,7 @@
 
 use super::gates::{admission, concurrency};
 use super::route_table::route_configuration;
+use super::session;
 use crate::batch::Batch;
 use crate::error::Result;
 use crate::read::{At, Fields};
@@ -123,8 +124,6 @@ const MANAGER: Fields = Fields::of("HttpConnectionManager", &["route_config", "h
 
 const MANAGER_TYPE: &str =
     "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
-/// Filters that take part in upstream decisions.
-const DECIDING_FILTERS: &[&str] = &["envoy.extensions.filters.http.stateful_session."];
 const ADMISSION_TYPE: &str = "envoy.extensions.filters.http.admission_control.v3.AdmissionControl";
 const CONCURRENCY_TYPE: &str = "envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency";
 const ROUTER_TYPE: &str = "envoy.extensions.filters.http.router.v3.Router";
@@ -169,11 +168,12 @@ fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let msg = at.message(&MANAGER)?;
     let mut router = (false, false);
     let mut gates = Vec::new();
+    let mut state = None;
     msg.each("http_filters", |item| {
         let config = ["typed_config", "typedConfig"].iter().find_map(|key| item.raw(key));
         let type_name = config.and_then(|config| config.type_name().ok()).unwrap_or_default();
-        if DECIDING_FILTERS.iter().any(|filter| type_name.starts_with(filter)) {
-            item.note(What::NotAvailable, "known, but not available in this version");
+        if let (true, Some(config)) = (type_name.starts_with(session::FILTER), &config) {
+            state = config.any(|_, at| session::session(&at))?;
         } else if let (ADMISSION_TYPE | CONCURRENCY_TYPE, Some(config)) = (&*type_name, &config) {
             gates.extend(gate(&item, config)?);
         } else if type_name != ROUTER_TYPE {
@@ -192,6 +192,7 @@ fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
         (table.respect_expected_rq_timeout, table.suppress_envoy_headers) = router;
         table.stat_prefix = msg.or("stat_prefix", String::new(), |prefix| prefix.text())?;
         table.gates = gates;
+        table.session = state;
         batch.add_table(&seen, table, false);
     }
     Ok(())

@@ -10,8 +10,10 @@ mod gates;
 mod hash_policy;
 mod health_check;
 mod listener;
+mod load_reports;
 mod matcher;
 mod outlier;
+mod override_host;
 mod policy;
 mod policy_legacy;
 mod protocol;
@@ -19,6 +21,7 @@ mod retry;
 mod route;
 mod route_action;
 mod route_table;
+mod session;
 mod subset;
 
 pub use address::parse_address;

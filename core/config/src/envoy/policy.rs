@@ -74,8 +74,12 @@ pub(crate) enum PolicyMessage {
     Maglev,
     ClusterProvided,
     Subset,
-    /// Registered in Envoy 1.40, not available in this version.
-    Other,
+    OverrideHost,
+    ClientSideWeighted,
+    WrrLocality,
+    LoadAwareLocality,
+    /// Code of somebody else's.
+    DynamicModules,
 }
 
 impl PolicyMessage {
@@ -90,11 +94,11 @@ impl PolicyMessage {
             ("maglev", "Maglev") => Self::Maglev,
             ("cluster_provided", "ClusterProvided") => Self::ClusterProvided,
             ("subset", "Subset") => Self::Subset,
-            ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin")
-            | ("wrr_locality", "WrrLocality")
-            | ("override_host", "OverrideHost")
-            | ("load_aware_locality", "LoadAwareLocality")
-            | ("dynamic_modules", "DynamicModulesLoadBalancerConfig") => Self::Other,
+            ("override_host", "OverrideHost") => Self::OverrideHost,
+            ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin") => Self::ClientSideWeighted,
+            ("wrr_locality", "WrrLocality") => Self::WrrLocality,
+            ("load_aware_locality", "LoadAwareLocality") => Self::LoadAwareLocality,
+            ("dynamic_modules", "DynamicModulesLoadBalancerConfig") => Self::DynamicModules,
             _ => return None,
         })
     }
@@ -109,7 +113,11 @@ impl PolicyMessage {
             Self::Maglev => maglev(at),
             Self::ClusterProvided => at.message(&CLUSTER_PROVIDED).map(|_| PolicySpec::ClusterProvided),
             Self::Subset => super::subset::typed(at),
-            Self::Other => Err(at.unavailable("this load-balancing policy")),
+            Self::OverrideHost => super::override_host::override_host(at),
+            Self::ClientSideWeighted => super::load_reports::client_weights(at),
+            Self::WrrLocality => super::load_reports::wrr_locality(at),
+            Self::LoadAwareLocality => super::load_reports::load_aware_locality(at),
+            Self::DynamicModules => Err(at.unavailable("a policy in a module of its own")),
         }
     }
 }

@@ -2,29 +2,32 @@
 
 use super::matcher::{header_matches, query_matches, regex_matcher};
 use super::route_action::{direct_response, forward, redirect};
+use super::session::per_filter;
 use crate::error::Result;
 use crate::read::{At, Fields};
 use crate::report::What;
 use nexthop_engine::spec::{MatchSpec, PathMatch, RouteAction, RouteSpec};
 
-const ROUTE: Fields = Fields::of("Route", &["name", "match", "route", "redirect", "direct_response"])
-    .not_used(&[
-        "metadata",
-        "decorator",
-        "typed_per_filter_config",
-        "tracing",
-        "per_request_buffer_limit_bytes",
-        "stat_prefix",
-        "request_body_buffer_limit",
-    ])
-    .not_available(&[
-        "request_headers_to_add",
-        "request_headers_to_remove",
-        "response_headers_to_add",
-        "response_headers_to_remove",
-    ])
-    .refused(&["filter_action", "non_forwarding_action", "route_specifiers"])
-    .one_of(&[&["route", "redirect", "direct_response", "filter_action", "non_forwarding_action"]]);
+const ROUTE: Fields = Fields::of(
+    "Route",
+    &["name", "match", "route", "redirect", "direct_response", "typed_per_filter_config"],
+)
+.not_used(&[
+    "metadata",
+    "decorator",
+    "tracing",
+    "per_request_buffer_limit_bytes",
+    "stat_prefix",
+    "request_body_buffer_limit",
+])
+.not_available(&[
+    "request_headers_to_add",
+    "request_headers_to_remove",
+    "response_headers_to_add",
+    "response_headers_to_remove",
+])
+.refused(&["filter_action", "non_forwarding_action", "route_specifiers"])
+.one_of(&[&["route", "redirect", "direct_response", "filter_action", "non_forwarding_action"]]);
 const MATCH: Fields = Fields::of(
     "RouteMatch",
     &[
@@ -75,6 +78,7 @@ pub(super) fn route(at: &At<'_>, checked: bool) -> Result<RouteSpec> {
         name: msg.or("name", String::new(), |name| name.text())?,
         matcher: route_match(&msg.need("match")?)?,
         action,
+        session: msg.map("typed_per_filter_config", per_filter)?.flatten(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::retry::{hedge_policy, retry_policy};
 use super::route::route;
+use super::session::per_filter;
 use crate::error::Result;
 use crate::read::{At, Fields};
 use nexthop_engine::spec::{RouteTableSpec, VirtualHostSpec};
@@ -39,6 +40,7 @@ const VIRTUAL_HOST: Fields = Fields::of(
         "include_is_timeout_retry_header",
         "retry_policy",
         "hedge_policy",
+        "typed_per_filter_config",
     ],
 )
 .not_used(&[
@@ -46,7 +48,6 @@ const VIRTUAL_HOST: Fields = Fields::of(
     "virtual_clusters",
     "rate_limits",
     "cors",
-    "typed_per_filter_config",
     "per_request_buffer_limit_bytes",
     "request_body_buffer_limit",
     "request_mirror_policies",
@@ -98,5 +99,6 @@ fn virtual_host(at: &At<'_>, checked: bool, seen: &mut BTreeMap<String, u32>) ->
             .or("include_attempt_count_in_response", false, |flag| flag.bool())?,
         include_is_timeout_retry_header: msg
             .or("include_is_timeout_retry_header", false, |flag| flag.bool())?,
+        session: msg.map("typed_per_filter_config", per_filter)?.flatten(),
     })
 }

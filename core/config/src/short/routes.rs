@@ -45,7 +45,7 @@ pub(super) fn routes(at: &At<'_>, defaults: &BTreeMap<String, ForwardSpec>) -> R
             (None, None) => MatchSpec::default(),
         };
         let action = RouteAction::Forward(Box::new(forward));
-        table.virtual_hosts[virtual_host].routes.push(RouteSpec { name: String::new(), matcher, action });
+        table.virtual_hosts[virtual_host].routes.push(RouteSpec { matcher, action, ..RouteSpec::default() });
     }
     Ok(table)
 }

@@ -3,10 +3,11 @@
 use crate::{cluster, noted, read};
 use nexthop_config::What;
 use nexthop_engine::spec::{
-    Aperture, BackOffSpec, ConnectionStyle, ConsistentHashing, HashFunction, HashSource, LocalityBalancing,
-    PeakEwma, PolicySpec, Protocol, ResetFormat, RetryOn, SelectionMethod, SelectorFallback, SlowStart,
-    SubsetFallback, SubsetSelector, Value, ZoneAware,
+    Aperture, BackOffSpec, ClientWeights, ConnectionStyle, ConsistentHashing, HashFunction, HashSource,
+    LoadAware, LocalityBalancing, OverrideSource, OverrideSpec, PeakEwma, PolicySpec, Protocol, ResetFormat,
+    RetryOn, SelectionMethod, SelectorFallback, SlowStart, SubsetFallback, SubsetSelector, Value, ZoneAware,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 fn typed(x: &str, message: &str, fields: &str) -> Result<PolicySpec, String> {
@@ -95,17 +96,83 @@ fn typed_policies() {
     assert!(typed("maglev", "Maglev", "consistent_hashing_lb_config: {hash_policy: [{}]}").is_err());
 }
 
+/// A policy list of one entry.
+fn listed(x: &str, message: &str, fields: &str) -> String {
+    let comma = if fields.is_empty() { "" } else { ", " };
+    format!(
+        "{{policies: [{{typed_extension_config: {{name: p, typed_config: {{\"@type\": \
+         type.googleapis.com/envoy.extensions.load_balancing_policies.{x}.v3.{message}{comma}{fields}}}}}}}]}}"
+    )
+}
+
 #[test]
-fn policies_this_version_lacks() {
-    for (x, message) in [
-        ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin"),
-        ("wrr_locality", "WrrLocality"),
-        ("override_host", "OverrideHost"),
-        ("load_aware_locality", "LoadAwareLocality"),
-    ] {
-        let error = typed(x, message, "").unwrap_err();
-        assert!(error.ends_with("is known, but not available in this version"), "{error}");
+fn overrides() {
+    let fallback = format!("fallback_policy: {}", listed("random", "Random", ""));
+    let read = |sources: &str| {
+        typed("override_host", "OverrideHost", &format!("override_host_sources: [{sources}], {fallback}"))
+    };
+    let policy = read("{header: X-To}, {metadata: {key: ns, path: [{key: a}, {key: b}]}}").unwrap();
+    let expect = OverrideSpec {
+        sources: vec![
+            OverrideSource::Header("x-to".into()),
+            OverrideSource::Metadata("ns".into(), vec!["a".into(), "b".into()]),
+        ],
+        fallback: PolicySpec::Random { locality: LocalityBalancing::None },
+    };
+    assert_eq!(policy, PolicySpec::OverrideHost(Arc::new(expect)));
+    for bad in ["", "{}", "{header: x, metadata: {key: a, path: [{key: b}]}}", "{metadata: {key: a}}"] {
+        assert!(read(bad).is_err(), "{bad}");
     }
+    assert!(typed("override_host", "OverrideHost", "override_host_sources: [{header: x}]").is_err());
+    let nested = format!(
+        "override_host_sources: [{{header: x}}], fallback_policy: {}",
+        listed("cluster_provided", "ClusterProvided", "")
+    );
+    assert!(typed("override_host", "OverrideHost", &nested).is_err());
+}
+
+#[test]
+fn policies_that_read_load_reports() {
+    let own = "error_utilization_penalty: 2, metric_names_for_computing_utilization: [named_metrics.a], blackout_period: 0s, weight_update_period: 0.01s";
+    let weights = ClientWeights {
+        error_penalty: 2.0,
+        metric_names: vec!["named_metrics.a".into()],
+        blackout: Duration::ZERO,
+        period: Duration::from_millis(100),
+        ..ClientWeights::default()
+    };
+    let (x, message) = ("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin");
+    assert_eq!(typed(x, message, own), Ok(PolicySpec::ClientSideWeighted(Arc::new(weights.clone()))));
+    assert!(typed(x, message, "error_utilization_penalty: -1").is_ok());
+    let child = |policy: &str| format!("endpoint_picking_policy: {policy}");
+    let around = typed("wrr_locality", "WrrLocality", &child(&listed(x, message, own)));
+    let weighted = ClientWeights { locality: LocalityBalancing::Weighted, ..weights };
+    assert_eq!(around, Ok(PolicySpec::ClientSideWeighted(Arc::new(weighted))));
+    assert!(typed("wrr_locality", "WrrLocality", &child(&listed("random", "Random", ""))).is_err());
+    assert!(typed("wrr_locality", "WrrLocality", "").is_err());
+
+    let random = child(&listed("random", "Random", ""));
+    let aware = |fields: &str| typed("load_aware_locality", "LoadAwareLocality", fields);
+    let spec =
+        LoadAware { child: PolicySpec::Random { locality: LocalityBalancing::None }, ..LoadAware::default() };
+    assert_eq!(aware(&random), Ok(PolicySpec::LoadAwareLocality(Arc::new(spec))));
+    for bad in [
+        "weight_update_period: 0.05s",
+        "utilization_variance_threshold: 1.5",
+        "utilization_variance_threshold: -0.1",
+        "remote_probe_fraction: 1",
+        "remote_probe_fraction: NaN",
+        "smoothing_time_constant: 0s",
+        "weight_expiration_period: -1s",
+    ] {
+        assert!(aware(&format!("{random}, {bad}")).is_err(), "{bad}");
+    }
+    assert!(aware("").is_err());
+    assert!(aware(&child(&listed("cluster_provided", "ClusterProvided", ""))).is_err());
+    let itself = listed("load_aware_locality", "LoadAwareLocality", &random);
+    assert!(aware(&child(&itself)).is_err());
+    let module = typed("dynamic_modules", "DynamicModulesLoadBalancerConfig", "").unwrap_err();
+    assert!(module.ends_with("is known, but not available in this version"), "{module}");
 }
 
 #[test]

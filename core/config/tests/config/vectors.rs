@@ -3,7 +3,7 @@
 use crate::cluster;
 use nexthop_config::ConfigError;
 use nexthop_engine::spec::ClusterSpec;
-use nexthop_vectors::cases;
+use nexthop_vectors::{cases, read};
 use serde_json::{Value, json};
 
 fn with(field: &str, value: &Value) -> Result<ClusterSpec, ConfigError> {
@@ -234,7 +234,7 @@ fn typed_fields(name: &str, given: &Value) -> Value {
 #[test]
 fn load_balancing() {
     let mut seen = 0;
-    let cases = nexthop_vectors::read("lb/config_validation.json", 64);
+    let cases = read("lb/config_validation.json", 64);
     for case in &cases.list {
         let result = case["expect"]["result"].as_str().unwrap();
         let given = &case["given"];
@@ -249,11 +249,24 @@ fn load_balancing() {
         };
         let text = fields.to_string();
         let own = cluster(&text[1..text.len() - 1]);
-        if own.as_ref().is_err_and(|error| error.message.contains("not available in this version")) {
-            continue;
-        }
         seen += 1;
         assert_eq!(own.is_ok(), result.starts_with("accepted"), "{case}\n{:?}", own.err());
     }
-    assert!(!cases.ours || seen == 28, "{seen} cases of policies that this version has");
+    assert!(!cases.ours || seen == 29, "{seen} cases");
+}
+
+#[test]
+fn percentages_that_act_as_one_less() {
+    let named = |case: &Value| case["name"] == "percent-to-integer exceptions over 0..100";
+    let cases = read("lb/panic.json", 13);
+    let Some(case) = cases.list.iter().find(|case| named(case)) else { return assert!(!cases.ours) };
+    let mut differs = serde_json::Map::new();
+    for percent in 0..=100_u32 {
+        let fields = format!("common_lb_config: {{healthy_panic_threshold: {{value: {percent}}}}}");
+        let threshold = cluster(&fields).unwrap().panic_threshold;
+        if threshold != percent {
+            differs.insert(percent.to_string(), threshold.into());
+        }
+    }
+    assert_eq!(Value::Object(differs), case["expect"]["differs_from_p"]);
 }

@@ -4,13 +4,16 @@
 //! beforehand has a kind in `prepared`, too.
 
 mod aperture;
+pub(crate) mod client_weights;
 mod consistent;
 mod criteria;
 mod edf;
 mod filters;
 mod least_request;
+mod load_aware;
 mod locality_weighted;
 mod modulus;
+mod override_host;
 mod peak_ewma;
 mod per_list;
 mod prepared;
@@ -38,6 +41,7 @@ pub use crate::hash::Sizes;
 pub use criteria::Criteria;
 pub use filters::{FilterCall, StageOutcome};
 pub(crate) use filters::{Told as FilterTold, text as filter_text};
+pub(crate) use override_host::Overrides;
 pub use prepared::Prepared;
 pub use priority::PriorityLoad;
 use routing::Routing;
@@ -74,6 +78,8 @@ pub struct Selection<'a> {
     pub criteria: Option<&'a Criteria>,
     /// What it brings to filters, under that policy.
     pub filters: Option<&'a FilterCall<'a>>,
+    /// Hosts that it lists by address.
+    pub(crate) overrides: Option<&'a Overrides>,
     /// Words for this selection.
     pub random: &'a mut Source,
     /// Now.
@@ -210,6 +216,9 @@ policies! {
     WeightedRandom => weighted_random::WeightedRandom,
     Filtered => filters::Filtered,
     Subset => subset::Subset,
+    ClientSideWeighted => weighted::Weighted<round_robin::RoundRobin>,
+    LoadAwareLocality => load_aware::LoadAware,
+    OverrideHost => override_host::OverrideHost,
     ClusterProvided => Nothing,
 }
 

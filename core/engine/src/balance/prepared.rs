@@ -1,10 +1,12 @@
 //! What one update computes for all workers.
 
 use super::filters::Index;
+use super::load_aware::{LoadCounts, Zones};
 use super::priority::{Division, Loads, PriorityLoad, is_below};
 use super::subsets::{SubsetCounts, Subsets};
 use super::zone::Zone;
 use super::{Local, Sizes};
+use crate::clock::Time;
 use crate::hash::Structure;
 use crate::hash::maglev::{Table, TableSize};
 use crate::hash::members::Members;
@@ -14,7 +16,8 @@ use crate::hosts::HostArena;
 use crate::sets::HostSet;
 use crate::spec::{ConsistentHashing, PolicySpec};
 use crate::stats::{ClusterCounters, Counter};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 /// What is computed once per update and shared by all workers: priority loads, panic flags, rings, tables.
 pub struct Prepared {
@@ -25,6 +28,8 @@ pub struct Prepared {
     arranged: Arranged,
     /// Zone-aware routing of priority 0; `None` without a local cluster.
     zone: Option<Box<Zone>>,
+    /// Slot and priority by address, once somebody asks.
+    addresses: OnceLock<BTreeMap<String, (u32, u32)>>,
 }
 
 /// Hosts as a hash policy arranges them, by priority.
@@ -36,6 +41,7 @@ enum Arranged {
     Scores(Arrangement<Scores>),
     Subsets(Box<Subsets>),
     Filters(Box<Index>),
+    Zones(Box<Zones>),
 }
 
 /// Every priority's structure.
@@ -89,6 +95,7 @@ impl Prepared {
         local: Option<Local<'_>>,
         previous: Option<&Self>,
     ) -> Self {
+        let policy = policy.below_overrides();
         let loads = Loads::compute(sets, panic_threshold, hosts, previous.map(|previous| &previous.loads));
         let division = Division::new(&loads.healthy, &loads.degraded);
         let members = |hashing: &ConsistentHashing, locality_weighted: bool| {
@@ -131,12 +138,18 @@ impl Prepared {
                 let previous = previous.and_then(Self::filters);
                 Arranged::Filters(Box::new(Index::build(spec, sets, hosts, previous)))
             }
+            PolicySpec::LoadAwareLocality(spec) => {
+                let previous = previous.and_then(Self::zones);
+                Arranged::Zones(Box::new(Zones::build(spec, sets, hosts, local, previous)))
+            }
             PolicySpec::RoundRobin { .. }
             | PolicySpec::LeastRequest { .. }
             | PolicySpec::Random { .. }
             | PolicySpec::PeakEwma(_)
             | PolicySpec::DeterministicAperture(_)
             | PolicySpec::WeightedRandom
+            | PolicySpec::ClientSideWeighted(_)
+            | PolicySpec::OverrideHost(_)
             | PolicySpec::ClusterProvided => Arranged::No,
         };
         let zone = local.zip(sets.first()).and_then(|(local, upstream)| {
@@ -146,7 +159,7 @@ impl Prepared {
         });
         let plain = loads.healthy.first() == Some(&100) && !loads.panics.contains(&true);
         let simple = plain && !zone.as_ref().is_some_and(|zone| zone.acts());
-        Self { loads, division, simple, arranged, zone }
+        Self { loads, division, simple, arranged, zone, addresses: OnceLock::new() }
     }
 
     /// Which computation of zone-aware routing this holds; 0 = none. Every balancer counts each once.
@@ -184,9 +197,56 @@ impl Prepared {
         }
     }
 
+    /// Localities by load, under that policy.
+    pub(super) fn zones(&self) -> Option<&Zones> {
+        match &self.arranged {
+            Arranged::Zones(zones) => Some(zones),
+            _ => None,
+        }
+    }
+
+    /// How often load-aware weights were computed, and with what result.
+    pub(crate) fn load_counts(&self) -> Option<LoadCounts> {
+        self.zones().map(Zones::counts)
+    }
+
+    /// Computes load-aware weights anew, for the first time only unless `again`.
+    pub(crate) fn weigh_zones(&mut self, sets: &[HostSet], hosts: &HostArena, now: Time, again: bool) {
+        match &mut self.arranged {
+            Arranged::Zones(zones) if again || !zones.has_ticked() => zones.tick(sets, hosts, now),
+            Arranged::Subsets(subsets) => {
+                for child in &mut subsets.children {
+                    child.prepared.weigh_zones(&child.sets, hosts, now, again);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// How often subsets came and went, how many there are, and how many hosts those of one host leave out.
     pub(crate) fn subset_counts(&self) -> Option<SubsetCounts> {
         self.subsets().map(Subsets::counts)
+    }
+
+    /// The first host at an address, in any priority: its slot and priority.
+    pub(crate) fn at_address(
+        &self,
+        sets: &[HostSet],
+        hosts: &HostArena,
+        address: &str,
+    ) -> Option<(u32, u32)> {
+        let addresses = self.addresses.get_or_init(|| {
+            let mut addresses = BTreeMap::new();
+            for (priority, set) in (0..).zip(sets) {
+                for slot in &set.hosts {
+                    if let Some((_, info)) = hosts.info(*slot) {
+                        addresses.entry(info.address.clone()).or_insert((*slot, priority));
+                    }
+                }
+            }
+            addresses
+        });
+        addresses.get(address).copied()
     }
 
     /// Zone-aware routing of priority 0.
@@ -223,7 +283,7 @@ impl Prepared {
     /// overwrites them. `None` without such a policy or hosts.
     pub fn sizes(&self) -> Option<Sizes> {
         match &self.arranged {
-            Arranged::No | Arranged::Scores(_) | Arranged::Filters(_) => None,
+            Arranged::No | Arranged::Scores(_) | Arranged::Filters(_) | Arranged::Zones(_) => None,
             Arranged::Rings(rings) => rings.sizes(),
             Arranged::Tables(tables) => tables.sizes(),
             Arranged::Subsets(subsets) => {
@@ -252,7 +312,14 @@ impl Prepared {
             let each = (0..).zip(loads.to_vec());
             each.filter(|(_, load)| *load > 0).map(move |(at, _)| (at, degraded))
         };
-        with_load(healthy, false).chain(with_load(degraded, true)).collect()
+        let mut places: Vec<(u32, bool)> =
+            with_load(healthy, false).chain(with_load(degraded, true)).collect();
+        // What no load covers leads to the first.
+        let covered: u32 = healthy.iter().chain(degraded).sum();
+        if covered < 100 && !places.contains(&(0, false)) {
+            places.push((0, false));
+        }
+        places
     }
 
     #[inline]

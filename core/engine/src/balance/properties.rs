@@ -3,10 +3,11 @@
 use super::testing::{Ask, Assignment, TestCluster, TestHost};
 use crate::hosts::{Health, flag};
 use crate::spec::{
-    Aperture, ConsistentHashing, HashFunction, LocalityBalancing, PeakEwma, PolicySpec, SelectionMethod,
-    ZoneAware,
+    Aperture, ClientWeights, ConsistentHashing, HashFunction, LoadAware, LocalityBalancing, OverrideSpec,
+    PeakEwma, PolicySpec, SelectionMethod, SubsetFallback, SubsetSpec, ZoneAware,
 };
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn locality_balancing() -> impl Strategy<Value = LocalityBalancing> {
     prop_oneof![
@@ -25,7 +26,7 @@ fn hashing() -> impl Strategy<Value = ConsistentHashing> {
     })
 }
 
-fn policy() -> impl Strategy<Value = PolicySpec> {
+fn simple_policy() -> impl Strategy<Value = PolicySpec> {
     let bias = prop_oneof![Just(1.0), Just(0.0), 0.0..1e9, Just(f64::NAN), Just(f64::INFINITY)];
     let function = prop_oneof![Just(HashFunction::XxHash), Just(HashFunction::MurmurHash2)];
     let prime = prop_oneof![Just(2_u64), Just(3), Just(17), Just(251)];
@@ -59,7 +60,26 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
             PolicySpec::DeterministicAperture(Aperture { size, id: id % peers, peers })
         }),
         Just(PolicySpec::WeightedRandom),
+        locality_balancing().prop_map(|locality| {
+            PolicySpec::ClientSideWeighted(Arc::new(ClientWeights { locality, ..ClientWeights::default() }))
+        }),
         Just(PolicySpec::ClusterProvided),
+    ]
+}
+
+/// Any policy, and those that put something around another one.
+fn policy() -> impl Strategy<Value = PolicySpec> {
+    prop_oneof![
+        6 => simple_policy(),
+        1 => simple_policy().prop_map(|fallback| {
+            PolicySpec::OverrideHost(Arc::new(OverrideSpec { sources: Vec::new(), fallback }))
+        }),
+        1 => simple_policy().prop_map(|child| {
+            PolicySpec::LoadAwareLocality(Arc::new(LoadAware { child, ..LoadAware::default() }))
+        }),
+        1 => simple_policy().prop_map(|child| {
+            PolicySpec::Subset(Arc::new(SubsetSpec { fallback: SubsetFallback::Any, child, ..SubsetSpec::default() }))
+        }),
     ]
 }
 
@@ -115,6 +135,7 @@ fn run(
     let mut trace = Vec::new();
     for hosts in updates {
         cluster.update(hosts, words);
+        cluster.tick();
         for (turn, words) in words.windows(3).enumerate() {
             let reject = |host: usize| words[1] >> (host % 64) & 1 == 1;
             let picked = cluster.ask(Ask {
@@ -125,6 +146,7 @@ fn run(
                 candidates: turn as u32 % 4,
                 reject: Some(&reject),
                 tried: None,
+                overrides: None,
             });
             if let Some(host) = picked.host {
                 let flags = hosts[host].flags;
@@ -174,6 +196,7 @@ proptest! {
         let mut cluster = TestCluster::new(policy, assignment);
         cluster.threshold = threshold;
         cluster.update(&hosts, &[]);
+        cluster.tick();
         let mut met = std::collections::BTreeSet::new();
         for words in words.windows(4) {
             met.extend(cluster.ask(Ask { hash: Some(words[0]), words, ..Ask::default() }).host);
@@ -244,6 +267,13 @@ fn a_lost_host_moves_its_own_keys() {
         hashing: hashing.clone(),
         locality_weighted: false,
     };
+    let weighted = |host: (usize, TestHost)| TestHost { weight: 1 + host.0 as u32 % 3, ..host.1 };
+    let mixed: Vec<TestHost> =
+        (0..20).map(|i| TestHost::at(&format!("10.0.0.{i}:80"))).enumerate().map(weighted).collect();
+    let mut scores = (
+        TestCluster::with_hosts(PolicySpec::RendezvousHash, &mixed, &[]),
+        TestCluster::with_hosts(PolicySpec::RendezvousHash, &mixed[..19], &[]),
+    );
     // Rings of one host more or less have the same points per host when the size follows the number of hosts.
     let all: Vec<_> = (0..20).map(|i| TestHost::at(&format!("10.0.0.{i}:80"))).collect();
     let mut before = TestCluster::with_hosts(ring(20 * 500), &all, &[]);
@@ -254,9 +284,26 @@ fn a_lost_host_moves_its_own_keys() {
         let to = after.ask(Ask { hash, ..Ask::default() }).host;
         assert!(from == to || from == Some(19), "key {key} moved from {from:?} to {to:?}");
     }
+    // Scores move nothing else at all, whatever the weights.
+    for key in 0..5_000_u64 {
+        let hash = Some(crate::hash::xxh64(&key.to_le_bytes(), 0));
+        let from = scores.0.ask(Ask { hash, ..Ask::default() }).host;
+        let to = scores.1.ask(Ask { hash, ..Ask::default() }).host;
+        assert!(from == to || from == Some(19), "key {key} moved from {from:?} to {to:?}");
+    }
     // A table may move some more.
     let maglev = PolicySpec::Maglev { table_size: 65_537, hashing, locality_weighted: false };
     let (moved, lost) = moved(&maglev, 20);
     assert!((0.04..0.06).contains(&lost), "{lost}");
     assert!(moved < lost + 0.02, "{moved} moved for {lost} lost");
+    // So does a ring of a fixed size, whose points are divided anew.
+    let fixed = PolicySpec::RingHash {
+        hash_function: HashFunction::XxHash,
+        minimum_ring_size: 1024,
+        maximum_ring_size: 1024,
+        hashing: ConsistentHashing::default(),
+        locality_weighted: false,
+    };
+    let (moved, lost) = self::moved(&fixed, 20);
+    assert!(moved < lost + 0.06, "{moved} moved for {lost} lost");
 }

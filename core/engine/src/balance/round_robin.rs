@@ -12,6 +12,7 @@ impl Rule for RoundRobin {
     fn new(policy: &PolicySpec) -> (Self, &LocalityBalancing) {
         match policy {
             PolicySpec::RoundRobin { locality, .. } => (Self, locality),
+            PolicySpec::ClientSideWeighted(spec) => (Self, &spec.locality),
             _ => (Self, &LocalityBalancing::None),
         }
     }

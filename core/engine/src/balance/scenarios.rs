@@ -299,6 +299,7 @@ fn the_common_generator_is_drawn_from_like_any_other() {
         let mut scheduler = Scheduler::new(view, &mut Source::Xoshiro(words.clone()), Time(0));
         let mut selection = Selection {
             filters: None,
+            overrides: None,
             load: None,
             hash: None,
             criteria: None,

@@ -1,6 +1,6 @@
 //! A cluster for tests, and the files of expectations.
 
-use super::{Criteria, FilterCall, Local, Prepared, Scheduler, Selection, View, ZoneRuntime};
+use super::{Criteria, FilterCall, Local, Overrides, Prepared, Scheduler, Selection, View, ZoneRuntime};
 use crate::clock::Time;
 use crate::hosts::{HostArena, HostInfo};
 use crate::random::{Draws, Source};
@@ -144,6 +144,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) hash: Option<u64>,
     pub(crate) criteria: Option<&'a Criteria>,
     pub(crate) filters: Option<&'a FilterCall<'a>>,
+    pub(crate) overrides: Option<&'a Overrides>,
     pub(crate) words: &'a [u64],
     pub(crate) candidates: u32,
     /// By position in the hosts of the last update.
@@ -158,6 +159,7 @@ impl Default for Ask<'_> {
             hash: None,
             criteria: None,
             filters: None,
+            overrides: None,
             words: &[],
             candidates: 1,
             reject: None,
@@ -251,6 +253,11 @@ impl TestCluster {
         taken(&random)
     }
 
+    /// Computes what time alone changes: load-aware weights.
+    pub(crate) fn tick(&mut self) {
+        self.prepared.weigh_zones(&self.sets, &self.arena, self.now, true);
+    }
+
     /// The same after an update that changed nothing that shows in the sets.
     pub(crate) fn reschedule_all(&mut self) {
         self.version += 1;
@@ -275,6 +282,7 @@ impl TestCluster {
                 hash: ask.hash,
                 criteria: ask.criteria,
                 filters: ask.filters,
+                overrides: ask.overrides,
                 random: &mut random,
                 now: self.now,
                 candidates: ask.candidates,

@@ -1,24 +1,17 @@
 //! weighted_random: Nacos' draw over cumulative shares (`spec/gray-and-nacos.md` section 3).
 
-use super::routing::{List, Routing};
-use super::{Policy, Selection, View};
+use super::per_list::PerList;
+use super::routing::Routing;
+use super::{Accept, Policy, Selection, View};
 use crate::clock::Time;
 use crate::hosts::HostArena;
-use crate::random::{Random as _, Source};
-use crate::sets::HostSet;
+use crate::random::{Random as _, Source, unit};
 use crate::spec::{LocalityBalancing, Value};
 
-/// The policy: tables of every list of every priority.
+/// The policy: a table of every list.
 pub(super) struct WeightedRandom {
     routing: Routing,
-    priorities: Vec<Tables>,
-}
-
-/// Of one priority, by [`List::number`].
-#[derive(Default)]
-struct Tables {
-    version: Option<u64>,
-    lists: Vec<Table>,
+    tables: PerList<Table>,
 }
 
 /// Shares of a list, added up in its order.
@@ -76,12 +69,6 @@ impl Table {
     }
 }
 
-/// A word as a number from 0 to below 1.
-#[inline]
-pub(super) fn unit(word: u64) -> f64 {
-    (word >> 11) as f64 / (1u64 << 53) as f64
-}
-
 /// A host's weight as its registry has it, else its whole one.
 pub(super) fn weight(hosts: &HostArena, slot: u32) -> f64 {
     let given = hosts.info(slot).and_then(|(_, info)| match info.metadata.0.get("nexthop")?.get("weight") {
@@ -91,30 +78,19 @@ pub(super) fn weight(hosts: &HostArena, slot: u32) -> f64 {
     given.unwrap_or_else(|| f64::from(hosts.weight(slot)))
 }
 
-impl WeightedRandom {
-    fn rebuild(&mut self, view: View<'_>) {
-        self.priorities.resize_with(view.sets.len(), Tables::default);
-        for (tables, set) in self.priorities.iter_mut().zip(view.sets) {
-            if tables.version != Some(set.version) {
-                let table =
-                    |list: List| Table::new(list.of(set).iter().map(|slot| weight(view.hosts, *slot)));
-                *tables = Tables { version: Some(set.version), lists: List::each(set).map(table).collect() };
-            }
-        }
-    }
+fn table(list: &[u32], hosts: &HostArena) -> Table {
+    Table::new(list.iter().map(|slot| weight(hosts, *slot)))
 }
 
 impl Policy for WeightedRandom {
     fn new(view: View<'_>, random: &mut Source, _: Time) -> Self {
         let routing = Routing::new(&LocalityBalancing::None, view, random);
-        let mut policy = Self { routing, priorities: Vec::new() };
-        policy.rebuild(view);
-        policy
+        Self { routing, tables: PerList::new(view, |list| table(list, view.hosts)) }
     }
 
     fn refresh(&mut self, view: View<'_>, random: &mut Source, _: Time) {
         self.routing.refresh(view, random);
-        self.rebuild(view);
+        self.tables.refresh(view, |list| table(list, view.hosts));
     }
 
     #[inline(never)]
@@ -122,10 +98,19 @@ impl Policy for WeightedRandom {
         selection.examine(|selection, _| {
             let word = selection.random.next_u64();
             let (priority, list) = self.routing.list(view, selection, word)?;
-            let set: &HostSet = view.sets.get(priority as usize)?;
-            let table = self.priorities.get(priority as usize)?.lists.get(list.number())?;
-            list.of(set).get(table.draw(unit(word))?).copied()
+            let table = self.tables.get(priority, list)?;
+            list.of(view.sets.get(priority as usize)?).get(table.draw(unit(word))?).copied()
         })
+    }
+
+    fn search(&mut self, view: View<'_>, selection: &mut Selection<'_>, accept: Accept<'_>) -> Option<u32> {
+        let weighs = |slot: u32| {
+            let own = weight(view.hosts, slot);
+            own.is_nan() || own > 0.0
+        };
+        let found = self.routing.search(view, selection, &|slot| accept(slot) && weighs(slot))?;
+        let at = table(&found.hosts, view.hosts).draw(unit(selection.random.next_u64()))?;
+        found.hosts.get(at).copied()
     }
 }
 

@@ -182,6 +182,7 @@ fn params(policy: &PolicySpec) -> Option<ZoneAware> {
         | PolicySpec::LeastRequest { locality, .. }
         | PolicySpec::Random { locality } => locality,
         PolicySpec::PeakEwma(_) => &LocalityBalancing::None,
+        PolicySpec::ClientSideWeighted(spec) => &spec.locality,
         PolicySpec::RingHash { .. }
         | PolicySpec::Maglev { .. }
         | PolicySpec::RendezvousHash
@@ -189,6 +190,8 @@ fn params(policy: &PolicySpec) -> Option<ZoneAware> {
         | PolicySpec::WeightedRandom
         | PolicySpec::Filtered(_)
         | PolicySpec::Subset(_)
+        | PolicySpec::OverrideHost(_)
+        | PolicySpec::LoadAwareLocality(_)
         | PolicySpec::ClusterProvided => return None,
     };
     Some(match locality {

@@ -46,12 +46,11 @@ pub(crate) fn value(source: &str, local: &str) -> [u8; 16] {
 /// The `Set-Cookie` value. Whole seconds of `ttl` count; zero leaves `Max-Age` out, an empty path leaves `Path` out.
 pub(crate) fn set_cookie(
     name: &str,
-    value: &[u8; 16],
+    value: &str,
     ttl: Duration,
     path: &str,
     attributes: &[(String, String)],
 ) -> String {
-    let value = std::str::from_utf8(value).unwrap_or_default();
     let mut text = format!("{name}=\"{value}\"");
     if ttl.as_secs() > 0 {
         // Writing to a string cannot fail.
@@ -92,11 +91,11 @@ mod tests {
     fn attributes_come_before_http_only() {
         let attributes = [("SameSite".to_owned(), "Lax".to_owned()), ("Secure".to_owned(), String::new())];
         assert_eq!(
-            set_cookie("s", b"0123456789abcdef", Duration::from_millis(1900), "", &attributes),
+            set_cookie("s", "0123456789abcdef", Duration::from_millis(1900), "", &attributes),
             "s=\"0123456789abcdef\"; Max-Age=1; SameSite=Lax; Secure; HttpOnly"
         );
         assert_eq!(
-            set_cookie("s", b"0123456789abcdef", Duration::from_millis(900), "/", &[]),
+            set_cookie("s", "0123456789abcdef", Duration::from_millis(900), "/", &[]),
             "s=\"0123456789abcdef\"; Path=/; HttpOnly"
         );
     }

@@ -1,7 +1,7 @@
 //! Request hashes and the tables they lead into (`spec/load-balancing.md` sections 17 to 21).
 
 pub(crate) mod bounded_load;
-mod cookie;
+pub(crate) mod cookie;
 pub(crate) mod maglev;
 pub(crate) mod members;
 mod murmur;
@@ -18,7 +18,7 @@ pub use policy::{GeneratedCookie, HashInput, HashPolicies};
 
 /// XXH64 of some bytes.
 #[inline]
-pub(crate) fn xxh64(bytes: &[u8], seed: u64) -> u64 {
+pub fn xxh64(bytes: &[u8], seed: u64) -> u64 {
     twox_hash::XxHash64::oneshot(seed, bytes)
 }
 

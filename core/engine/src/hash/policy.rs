@@ -168,7 +168,8 @@ impl Source {
                 }
                 let ttl = (*ttl)?;
                 let value = cookie::value(input.source, input.local);
-                let text = cookie::set_cookie(name, &value, ttl, path, attributes);
+                let value_text = std::str::from_utf8(&value).unwrap_or_default();
+                let text = cookie::set_cookie(name, value_text, ttl, path, attributes);
                 match generated {
                     Some(first) => first.others.push(text),
                     None => *generated = Some(GeneratedCookie { set_cookie: text, others: Vec::new() }),

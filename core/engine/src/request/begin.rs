@@ -15,6 +15,7 @@ use crate::request::slab::{Slot, Taken};
 use crate::retry::{Extra, PreviousPriorities, REQUEST_HEADERS, RetryPolicy, RetrySettings, stream_duration};
 use crate::route::RequestView;
 use crate::spec::RetryOn;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use twox_hash::XxHash64;
 
@@ -70,6 +71,10 @@ impl<'a> Walk<'a> {
     ) -> Result<(), Misuse> {
         // Read before anything is taken: a text that is no JSON object refuses the head.
         let own_criteria = self.own_criteria(head)?;
+        let namespaces = match head.filter_metadata {
+            "" => BTreeMap::new(),
+            text => (self.core.settings.read_json)(text).map_err(|_| Misuse::Invalid)?,
+        };
         let policy = match head.target {
             0 => policies.tables.find(view, self.random).map(|route| policies.by_route[route]),
             UNKNOWN_TARGET => None,
@@ -133,8 +138,14 @@ impl<'a> Walk<'a> {
         if let Some(own) = policies.cluster(cluster).filter(|own| own.filtered()) {
             self.bring(st, own, view, own_criteria.as_ref());
         }
+        if let Some(own) = policies.cluster(cluster).filter(|own| !own.overrides.is_empty()) {
+            Self::overrides(st, &own.overrides, own_criteria.as_ref(), &namespaces, view);
+        }
         if policies.cluster(cluster).is_some_and(|own| own.subsets) {
             Self::criteria(st, criteria.or(policy.criteria.as_ref()), own_criteria);
+        }
+        if let Some(session) = &policy.session {
+            Self::session(self.core, st, session, view, !head.override_host.is_empty());
         }
         if !head.override_host.is_empty() {
             let strict = head.override_host.strip_prefix('!');

@@ -4,7 +4,7 @@ use super::state::{Attempt, Phase, State};
 use super::steer::COOLING;
 use super::wanted::wanted;
 use super::{Waiters, Walk, clear};
-use crate::balance::{Criteria, FilterCall, PriorityLoad, Selection};
+use crate::balance::{Criteria, FilterCall, Overrides, PriorityLoad, Selection};
 use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
 use crate::clock::{Time, nanos};
 use crate::cluster::ClusterView;
@@ -41,6 +41,7 @@ pub(super) struct Want<'w> {
     /// What it brings to filters, by cluster.
     brought: &'w [(u32, Vec<Option<String>>)],
     state: &'w State,
+    overrides: Option<&'w Overrides>,
     /// A host by address, and whether no other will do.
     wanted: Option<&'w (String, bool)>,
     number: u32,
@@ -56,6 +57,33 @@ pub(super) struct Want<'w> {
     pub(super) avoid: &'w [(u32, u32)],
     /// When the first host is back that was set aside.
     pub(super) cooling: &'w Cell<Time>,
+}
+
+/// What one selection among a cluster's own hosts brings.
+#[derive(Clone, Copy)]
+pub(super) struct Brings<'w> {
+    pub(super) hash: Option<u64>,
+    pub(super) criteria: Option<&'w Criteria>,
+    pub(super) filters: Option<&'w FilterCall<'w>>,
+    pub(super) overrides: Option<&'w Overrides>,
+    pub(super) candidates: u32,
+    pub(super) reject: Option<&'w dyn Fn(u32) -> bool>,
+    /// Of retries, where tried hosts are excluded.
+    pub(super) tried: Option<&'w dyn Fn(u32) -> bool>,
+    pub(super) load: Option<&'w PriorityLoad>,
+}
+
+impl Brings<'static> {
+    const NOTHING: Self = Self {
+        hash: None,
+        criteria: None,
+        filters: None,
+        overrides: None,
+        candidates: 1,
+        reject: None,
+        tried: None,
+        load: None,
+    };
 }
 
 impl<'a> Walk<'a> {
@@ -115,7 +143,7 @@ impl<'a> Walk<'a> {
         // A first choice among hosts of its own is by far the most frequent one.
         match &self.snapshot.clusters[st.cluster as usize].view {
             Some(view) if view.direct && !st.is_retry && !st.has_rare => {
-                match self.among(st.cluster, view, st.hash, None, 1, None, None, None, None) {
+                match self.among(st.cluster, view, Brings { hash: st.hash, ..Brings::NOTHING }) {
                     Ok(picked) => self.at_host(policies, slot, request, st, picked, out),
                     Err(why) => self.no_host(request, slot, st, why, out),
                 }
@@ -438,6 +466,9 @@ impl<'a> Walk<'a> {
             if st.has_rare {
                 self.limit_stream(st, &attempt, out);
                 self.live_start(st, &attempt);
+                if let Some(session) = &mut st.rare().session {
+                    session.host = Some((attempt.slot, attempt.birth));
+                }
             }
         }
         out.bits = bits | self.signals();
@@ -542,6 +573,7 @@ impl<'a> Walk<'a> {
         let want = Want {
             hash: st.hash,
             criteria: rare.and_then(|rare| rare.criteria.as_deref()),
+            overrides: rare.and_then(|rare| rare.overrides.as_ref()),
             own_hashes,
             brought: rare.and_then(|rare| rare.brought.as_ref()).map_or(&[], |own| &own.values),
             state: st,
@@ -586,18 +618,24 @@ impl<'a> Walk<'a> {
                     want.priorities.set(Some(plugin));
                     load
                 });
-                let tried = want.tried.filter(|_| view.spec.exclude_tried);
-                let criteria = want.criteria;
                 let own = want.brought.iter().find(|(of, _)| *of == cluster);
                 let call = own.map(|(_, values)| FilterCall::new(values, self.previous(want.state, view)));
-                let (filters, load) = (call.as_ref(), load.as_ref());
-                let picked = if view.steer.is_some() || !want.avoid.is_empty() {
-                    self.steered(cluster, view, hash, want, tried, load, filters)
-                } else {
-                    let (candidates, reject) = (want.candidates, want.reject);
-                    self.among(cluster, view, hash, criteria, candidates, reject, tried, load, filters)
+                let brings = Brings {
+                    hash,
+                    criteria: want.criteria,
+                    filters: call.as_ref(),
+                    overrides: want.overrides,
+                    candidates: want.candidates,
+                    reject: want.reject,
+                    tried: want.tried.filter(|_| view.spec.exclude_tried),
+                    load: load.as_ref(),
                 };
-                match filters {
+                let picked = if view.steer.is_some() || !want.avoid.is_empty() {
+                    self.steered(cluster, view, want, brings)
+                } else {
+                    self.among(cluster, view, brings)
+                };
+                match &call {
                     Some(call) => {
                         let why = self.filters_told(cluster, call);
                         picked.map_err(
@@ -611,19 +649,12 @@ impl<'a> Walk<'a> {
     }
 
     /// One selection among a cluster's own hosts.
-    #[expect(clippy::too_many_arguments, reason = "what a selection brings, most of it rare")]
     #[inline]
     pub(super) fn among(
         &mut self,
         cluster: u32,
         view: &ClusterView,
-        hash: Option<u64>,
-        criteria: Option<&Criteria>,
-        candidates: u32,
-        reject: Option<&dyn Fn(u32) -> bool>,
-        tried: Option<&dyn Fn(u32) -> bool>,
-        load: Option<&PriorityLoad>,
-        filters: Option<&FilterCall<'_>>,
+        brings: Brings<'_>,
     ) -> Result<Picked, u8> {
         let mine = &mut self.clusters[cluster as usize];
         let Some(scheduler) = &mut mine.scheduler else { return Err(resource::SUB_CLUSTER_MISSING) };
@@ -631,22 +662,23 @@ impl<'a> Walk<'a> {
         let active = |p: usize| mine.shared.ledgers[p].places();
         let cluster_active = if view.bounded { active(0).saturating_add(active(1)) } else { 0 };
         let mut selection = Selection {
-            hash,
-            criteria,
-            filters,
+            hash: brings.hash,
+            criteria: brings.criteria,
+            filters: brings.filters,
+            overrides: brings.overrides,
             random: self.random,
             now: self.now,
-            candidates,
-            reject,
+            candidates: brings.candidates,
+            reject: brings.reject,
             cluster_active,
-            load,
+            load: brings.load,
             counters: &mine.counters,
             priority: 0,
             panic: false,
             degraded: false,
         };
         let seen = view.view(&self.core.hosts);
-        let slot = match tried {
+        let slot = match brings.tried {
             None => scheduler.choose(seen, &mut selection),
             Some(tried) => scheduler.choose_untried(seen, &mut selection, tried),
         };

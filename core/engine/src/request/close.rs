@@ -128,6 +128,7 @@ impl Walk<'_> {
         let names = self.names(st, outcome, attempt.good)?;
         let trailers =
             HeaderView::new(names.as_deref().unwrap_or(&[]), outcome.headers).ok_or(Misuse::Invalid)?;
+        self.measure_trailers(&attempt, trailers);
         let broken = outcome.failure != failure::NONE || outcome.bits & outcome_bits::CUT != 0;
         if broken {
             let kind = if outcome.failure == failure::NONE {

@@ -12,6 +12,7 @@ mod filters;
 mod measure;
 mod opt_in;
 mod report;
+mod session;
 mod steer;
 mod tell;
 mod wanted;
@@ -34,6 +35,7 @@ pub(crate) use measure::Measures;
 pub use report::Report;
 #[cfg(test)]
 pub(crate) use report::grpc_to_http;
+pub(crate) use session::Session;
 
 #[cfg(test)]
 pub(crate) use filters::values as filter_values;

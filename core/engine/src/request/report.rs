@@ -193,7 +193,7 @@ impl<'a> Walk<'a> {
                 self.probed(&mut st.attempts[at], good);
             }
         }
-        self.measure_answer(&attempt, status, code, headers);
+        self.measure_answer(&attempt, outcome, status, code, headers);
         if code >= 400 {
             self.cool_down(&attempt, code, headers);
         }

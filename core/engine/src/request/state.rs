@@ -3,10 +3,11 @@
 use super::filters::Brought;
 use super::opt_in::Opted;
 use crate::admission::Pass;
-use crate::balance::Criteria;
+use crate::balance::{Criteria, Overrides};
 use crate::clock::Time;
 use crate::outcome::NEVER;
 use crate::policies::{Policies, Wants};
+use crate::request::Session;
 use crate::retry::{BackOff, Extra, PreviousPriorities};
 use crate::spec::RetryOn;
 use smallvec::SmallVec;
@@ -282,6 +283,10 @@ pub(crate) struct Rare {
     pub(crate) wanted: Option<(String, bool)>,
     /// What it brings to filters.
     pub(crate) brought: Option<Box<Brought>>,
+    /// The session that the request belongs to.
+    pub(crate) session: Option<Box<Session>>,
+    /// Hosts that the request lists for the policy override_host.
+    pub(crate) overrides: Option<Overrides>,
     /// What the host's metadata must say.
     pub(crate) criteria: Option<Arc<Criteria>>,
     /// The gates it went through.

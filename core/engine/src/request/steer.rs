@@ -4,9 +4,9 @@
 //! want of a better one, all hosts were looked at.
 
 use super::Walk;
-use super::choose::{Picked, Want};
+use super::choose::{Brings, Picked, Want};
 use super::opt_in::would;
-use crate::balance::{FilterCall, PriorityLoad};
+use crate::balance::PriorityLoad;
 use crate::breaker::Room;
 use crate::clock::Time;
 use crate::cluster::ClusterView;
@@ -128,25 +128,22 @@ impl Judge<'_> {
 }
 
 impl<'a> Walk<'a> {
-    /// One selection in a cluster that passes hosts over. `tried`: whom a retry shall not meet again.
-    #[expect(clippy::too_many_arguments, reason = "what a selection brings, most of it rare")]
+    /// One selection in a cluster that passes hosts over.
     #[inline(never)]
     pub(super) fn steered(
         &mut self,
         cluster: u32,
         view: &'a ClusterView,
-        hash: Option<u64>,
         want: &Want<'_>,
-        tried: Option<&dyn Fn(u32) -> bool>,
-        load: Option<&PriorityLoad>,
-        filters: Option<&FilterCall<'_>>,
+        brings: Brings<'_>,
     ) -> Result<Picked, u8> {
+        let Brings { tried, load, .. } = brings;
         let judge = self.judge(cluster, view, want);
         let met = |slot| tried.is_some_and(|tried| tried(slot));
         let cools = |slot| judge.cools(slot).is_some();
         let among = |walk: &mut Self, avoid: &dyn Fn(u32) -> bool, load: Option<&PriorityLoad>| {
-            let (criteria, candidates) = (want.criteria, want.candidates.max(DRAWS));
-            walk.among(cluster, view, hash, criteria, candidates, want.reject, Some(avoid), load, filters)
+            let candidates = brings.candidates.max(DRAWS);
+            walk.among(cluster, view, Brings { candidates, tried: Some(avoid), load, ..brings })
         };
         let any = |slot| judge.passes_over(slot) || met(slot);
         let mut picked = among(self, &any, load)?;

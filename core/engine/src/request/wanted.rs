@@ -7,14 +7,10 @@ use crate::spec::HealthStatus;
 /// The slot and priority of a cluster's host at this address, when its health is one that the cluster allows.
 #[cold]
 pub(super) fn wanted(hosts: &HostArena, view: &ClusterView, address: &str) -> Option<(u32, u32)> {
-    let (slot, info) = view
-        .sets
-        .iter()
-        .flat_map(|set| &set.hosts)
-        .filter_map(|slot| Some((*slot, hosts.info(*slot)?.1)))
-        .find(|(_, info)| info.address == address)?;
+    let (slot, priority) = view.prepared.at_address(&view.sets, hosts, address)?;
+    let (_, info) = hosts.info(slot)?;
     let allowed = &view.spec.override_host_status;
-    allowed.contains(&status(hosts.flags(slot), &info)).then_some((slot, info.priority))
+    allowed.contains(&status(hosts.flags(slot), &info)).then_some((slot, priority))
 }
 
 /// What discovery said, unless active checks or outlier detection know better.

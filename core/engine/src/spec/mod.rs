@@ -13,6 +13,7 @@ mod outlier;
 mod policy;
 mod retry;
 mod route;
+mod session;
 mod subset;
 mod value;
 
@@ -31,14 +32,16 @@ pub use opt_in::{
 };
 pub use outlier::{ErrorMatch, OutlierSpec};
 pub use policy::{
-    Aperture, ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LocalityBalancing, PeakEwma,
-    PolicySpec, RegexRewrite, SelectionMethod, SlowStart, ZoneAware,
+    Aperture, ClientWeights, ConsistentHashing, HashFunction, HashPolicySpec, HashSource, LoadAware,
+    LocalityBalancing, OverrideSource, OverrideSpec, PeakEwma, PolicySpec, RegexRewrite, SelectionMethod,
+    SlowStart, ZoneAware,
 };
 pub use retry::{BackOffSpec, RateLimitedSpec, ResetFormat, RetryOn, RetrySpec};
 pub use route::{
     ClusterSource, ForwardSpec, HeaderMatch, MatchSpec, PathMatch, QueryMatch, RouteAction, RouteSpec,
     RouteTableSpec, StringMatch, VirtualHostSpec, WeightedCluster,
 };
+pub use session::{SessionSpec, SessionState};
 pub use subset::{SelectorFallback, SubsetFallback, SubsetSelector, SubsetSpec};
 pub use value::{Metadata, Value};
 

@@ -64,6 +64,12 @@ pub enum PolicySpec {
     WeightedRandom,
     /// Stages narrow the hosts first (`spec/gray-and-nacos.md` section 8).
     Filtered(Arc<FilterSpec>),
+    /// Sections 23 and 24.
+    ClientSideWeighted(Arc<ClientWeights>),
+    /// Section 26.
+    LoadAwareLocality(Arc<LoadAware>),
+    /// Section 25.1.
+    OverrideHost(Arc<OverrideSpec>),
     /// Section 22.
     Subset(Arc<SubsetSpec>),
     /// The cluster type brings its own (composite).
@@ -77,15 +83,32 @@ impl Default for PolicySpec {
 }
 
 impl PolicySpec {
-    /// The policy that chooses hosts: this one, or that of its subsets.
+    /// The policy that chooses hosts in the end: this one, or that of its subsets or localities or behind its overrides.
     pub fn chooser(&self) -> &Self {
+        self.child().map_or(self, Self::chooser)
+    }
+
+    /// This policy, or what is behind its overrides.
+    pub fn below_overrides(&self) -> &Self {
         match self {
-            Self::Subset(subset) => subset.child.chooser(),
-            Self::Filtered(filters) => match &filters.pick {
-                FilterPick::Policy(policy) => policy.chooser(),
-                FilterPick::Rotation | FilterPick::Interleave => self,
-            },
+            Self::OverrideHost(spec) => spec.fallback.below_overrides(),
             other => other,
+        }
+    }
+
+    /// Where a request lists the hosts that it wants; empty under any other policy.
+    pub fn override_sources(&self) -> &[OverrideSource] {
+        match self {
+            Self::OverrideHost(spec) => &spec.sources,
+            other => other.child().map_or(&[], Self::override_sources),
+        }
+    }
+
+    /// Whether hosts are chosen among subsets.
+    pub fn has_subsets(&self) -> bool {
+        match self {
+            Self::Subset(_) => true,
+            other => other.child().is_some_and(Self::has_subsets),
         }
     }
 
@@ -95,11 +118,10 @@ impl PolicySpec {
             Self::RoundRobin { slow_start, .. } | Self::LeastRequest { slow_start, .. } => {
                 slow_start.as_ref()
             }
-            Self::Subset(subset) => subset.child.slow_start(),
-            Self::Filtered(filters) => match &filters.pick {
-                FilterPick::Policy(policy) => policy.slow_start(),
-                FilterPick::Rotation | FilterPick::Interleave => None,
-            },
+            Self::ClientSideWeighted(spec) => spec.slow_start.as_ref(),
+            Self::Subset(_) | Self::Filtered(_) | Self::OverrideHost(_) | Self::LoadAwareLocality(_) => {
+                self.child().and_then(Self::slow_start)
+            }
             Self::Random { .. }
             | Self::RingHash { .. }
             | Self::Maglev { .. }
@@ -118,9 +140,47 @@ impl PolicySpec {
 
     /// The response headers that the policy learns from; `None` = it learns nothing from answers.
     pub fn learns_from(&self) -> Option<&'static [&'static str]> {
-        match self.chooser() {
-            Self::PeakEwma(_) => Some(&["retry-after"]),
+        if self.client_weights().is_some() || self.load_aware().is_some() {
+            return Some(crate::orca::HEADERS);
+        }
+        self.peak_ewma().map(|_| &["retry-after"][..])
+    }
+
+    /// The policy whose child this one asks, if any.
+    fn child(&self) -> Option<&Self> {
+        match self {
+            Self::Subset(spec) => Some(&spec.child),
+            Self::OverrideHost(spec) => Some(&spec.fallback),
+            Self::Filtered(spec) => match &spec.pick {
+                FilterPick::Policy(policy) => Some(policy),
+                FilterPick::Rotation | FilterPick::Interleave => None,
+            },
+            Self::LoadAwareLocality(spec) => Some(&spec.child),
             _ => None,
+        }
+    }
+
+    /// Settings of client_side_weighted_round_robin, here or below.
+    pub fn client_weights(&self) -> Option<&Arc<ClientWeights>> {
+        match self {
+            Self::ClientSideWeighted(spec) => Some(spec),
+            other => other.child()?.client_weights(),
+        }
+    }
+
+    /// Settings of load_aware_locality, here or below.
+    pub fn load_aware(&self) -> Option<&Arc<LoadAware>> {
+        match self {
+            Self::LoadAwareLocality(spec) => Some(spec),
+            other => other.child()?.load_aware(),
+        }
+    }
+
+    /// Settings of peak_ewma, here or below.
+    pub fn peak_ewma(&self) -> Option<&PeakEwma> {
+        match self {
+            Self::PeakEwma(spec) => Some(spec),
+            other => other.child()?.peak_ewma(),
         }
     }
 
@@ -131,6 +191,90 @@ impl PolicySpec {
             _ => None,
         }
     }
+}
+
+/// Settings of client_side_weighted_round_robin, and of wrr_locality around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientWeights {
+    /// A host's first reports are not used for this long. Defaults to 10 s.
+    pub blackout: Duration,
+    /// A weight without a newer report ends after this. Defaults to 180 s.
+    pub expiration: Duration,
+    /// How often weights are computed. Above zero; defaults to 1 s.
+    pub period: Duration,
+    /// What an error each request adds to the utilization. Defaults to 0; negative acts as 0.
+    pub error_penalty: f64,
+    /// The metrics whose highest value is the utilization.
+    pub metric_names: Vec<String>,
+    /// wrr_locality: localities by their weights. Defaults to false.
+    pub locality: LocalityBalancing,
+    /// New hosts start with part of their weight; `None` = with all of it.
+    pub slow_start: Option<SlowStart>,
+}
+
+impl Default for ClientWeights {
+    fn default() -> Self {
+        Self {
+            blackout: Duration::from_secs(10),
+            expiration: Duration::from_secs(180),
+            period: Duration::from_secs(1),
+            error_penalty: 0.0,
+            metric_names: Vec::new(),
+            locality: LocalityBalancing::None,
+            slow_start: None,
+        }
+    }
+}
+
+/// Settings of load_aware_locality.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadAware {
+    /// How often weights are computed, at least 100 ms. Defaults to 1 s.
+    pub period: Duration,
+    /// The metrics whose highest value is the utilization.
+    pub metric_names: Vec<String>,
+    /// The own locality is preferred until it is busier than the others by more than this, 0..=1. Defaults to 0.1.
+    pub variance_threshold: f64,
+    /// Averages forget with this time constant, above zero. Defaults to 5 s.
+    pub smoothing: Duration,
+    /// Least part of the traffic that other localities get, 0..1. Defaults to 0.03.
+    pub probe_fraction: f64,
+    /// A report counts for so long; zero = for ever. Defaults to 180 s.
+    pub expiration: Duration,
+    /// Chooses in each locality.
+    pub child: PolicySpec,
+}
+
+impl Default for LoadAware {
+    fn default() -> Self {
+        Self {
+            period: Duration::from_secs(1),
+            metric_names: Vec::new(),
+            variance_threshold: 0.1,
+            smoothing: Duration::from_secs(5),
+            probe_fraction: 0.03,
+            expiration: Duration::from_secs(180),
+            child: PolicySpec::default(),
+        }
+    }
+}
+
+/// Settings of override_host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OverrideSpec {
+    /// Asked in order.
+    pub sources: Vec<OverrideSource>,
+    /// Chooses when no listed host is there.
+    pub fallback: PolicySpec,
+}
+
+/// Where a request lists hosts: `ip:port`, apart by commas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OverrideSource {
+    /// The first value of a header, lower case.
+    Header(String),
+    /// A text in the request's metadata: namespace and path.
+    Metadata(String, Vec<String>),
 }
 
 /// Settings of `peak_ewma`: of `choices` draws the one with the least latency * (active requests + 1) / weight.

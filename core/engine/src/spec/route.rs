@@ -1,6 +1,7 @@
 //! Route tables (`RouteConfiguration`).
 
-use super::{GateSpec, HashPolicySpec, Metadata, RegexRewrite, RetrySpec, RoutingPriority};
+use super::{GateSpec, HashPolicySpec, Metadata, RegexRewrite, RetrySpec, RoutingPriority, SessionSpec};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One `RouteConfiguration`.
@@ -21,6 +22,8 @@ pub struct RouteTableSpec {
     /// Admission control and adaptive concurrency before every route, in the order of the HTTP filters. A cluster's
     /// own of the same kind replaces one here.
     pub gates: Vec<GateSpec>,
+    /// How requests name the host of their session; `None` = they do not.
+    pub session: Option<Arc<SessionSpec>>,
 }
 
 /// One virtual host.
@@ -40,6 +43,8 @@ pub struct VirtualHostSpec {
     pub include_attempt_count_in_response: bool,
     /// Set `x-envoy-is-timeout-retry` on retries. Defaults to false.
     pub include_is_timeout_retry_header: bool,
+    /// In place of the table's: another session, or none at all.
+    pub session: Option<Option<Arc<SessionSpec>>>,
 }
 
 /// One route.
@@ -51,6 +56,8 @@ pub struct RouteSpec {
     pub matcher: MatchSpec,
     /// What happens then.
     pub action: RouteAction,
+    /// In place of the virtual host's: another session, or none at all.
+    pub session: Option<Option<Arc<SessionSpec>>>,
 }
 
 /// When a route applies; all parts must match.

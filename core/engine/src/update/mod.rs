@@ -1,11 +1,13 @@
 //! How clusters change: documents, endpoints, health. All of it builds a new snapshot off the decision path and
 //! swaps it in whole (`spec/load-balancing.md` section 3).
 
+mod loads;
 mod members;
 mod protection;
 mod windows;
 
 use crate::admission::Gates;
+use crate::balance::client_weights::reweigh;
 use crate::balance::{Local, Prepared};
 use crate::breaker::{self, Ask, serve_waiting};
 use crate::clock::Time;
@@ -28,6 +30,7 @@ use std::sync::atomic::Ordering::AcqRel;
 use members::{info, part_of};
 use windows::Window;
 
+pub(crate) use loads::period;
 pub(crate) use members::HostMember;
 
 /// What the snapshots are made from; one lock over it all.
@@ -66,6 +69,8 @@ pub(crate) struct MasterCluster {
     pub(crate) told: protection::Told,
     /// Health changes on their way to the balancers, by priority.
     windows: Vec<Window>,
+    /// Load-aware weights are to be computed with the next view.
+    loads_due: bool,
 }
 
 impl Master {
@@ -437,9 +442,16 @@ impl Core {
             _ => now,
         };
         let threshold = master.runtime.healthy_panic_threshold.unwrap_or(spec.panic_threshold);
+        if let Some(weights) = spec.policy.client_weights() {
+            for set in &mut sets {
+                if reweigh(weights, &set.hosts, &self.hosts, now) {
+                    set.version = master.version();
+                }
+            }
+        }
         let local = master.local.filter(|local| *local != index).map(|local| &master.clusters[local]);
         let local = local.and_then(|local| local.view.as_ref()?.sets.first());
-        let prepared = Prepared::build(
+        let mut prepared = Prepared::build(
             &spec.policy,
             threshold,
             &sets,
@@ -447,6 +459,8 @@ impl Core {
             local.map(|set| Local { set, runtime: master.runtime.zone }),
             old.as_ref().map(|old| &old.prepared),
         );
+        let due = std::mem::take(&mut master.clusters[index].loads_due);
+        prepared.weigh_zones(&sets, &self.hosts, now, due);
         if prepared.zone_serial() != old.as_ref().map_or(0, |old| old.prepared.zone_serial()) {
             prepared.count_zone(&master.clusters[index].shared.counters.lock().base);
         }
@@ -556,6 +570,7 @@ impl MasterCluster {
             weighted_health: false,
             told: protection::Told::default(),
             windows: Vec::new(),
+            loads_due: false,
         }
     }
 }

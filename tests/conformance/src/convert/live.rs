@@ -21,6 +21,9 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
     Ok((scripts, judge::live::judge(value.clone())))
 }
 
+/// Longer than any request of a recording takes, in nanoseconds.
+const BACKGROUND: u64 = 10_000_000_000;
+
 fn script(value: &Json, seed: u64) -> Result<Script, String> {
     let config = value.get("config");
     // Bursts that never wait for a connection need nobody to say that one is up.
@@ -57,6 +60,10 @@ fn script(value: &Json, seed: u64) -> Result<Script, String> {
             "watch" => {}
             other => return Err(format!("unknown step {other}")),
         }
+    }
+    if value.get("script").items().iter().any(|step| step.get("background").bool() == Some(true)) {
+        // The recording ended when the last of them was answered.
+        script.add(["sleep", &BACKGROUND.to_string()]);
     }
     script.add(["stats", "end"]);
     script.add(["events", "end"]);

@@ -153,6 +153,11 @@ impl Facts {
             rows => rows,
         };
         let exact = |facet: &str| self.exact(&format!("{label}.{facet}"));
+        // What answers bring besides: cookies, and the headers that any row names.
+        let mut names: BTreeSet<String> = BTreeSet::from(["set-cookie".to_owned()]);
+        names
+            .extend(rows.iter().flat_map(|row| row.get("rh").items()).map(|header| header.items()[0].text()));
+        names.remove("x-envoy-overloaded");
         for (i, (row, seen)) in rows.iter().zip(seen).enumerate() {
             let what = format!("{label} request {i}");
             let listed: Vec<(String, String)> = row.get("at").items().iter().map(pair).collect();
@@ -233,8 +238,9 @@ impl Facts {
                     let name = "x-envoy-overloaded";
                     same(out, &format!("{what} {name}"), &listed(name), &got(&seen.reply_headers, name));
                 }
-                let name = "set-cookie";
-                same(out, &format!("{what} {name}"), &listed(name), &got(&seen.headers, name));
+                for name in &names {
+                    same(out, &format!("{what} {name}"), &listed(name), &got(&seen.headers, name));
+                }
             }
             if self.short_waits() && exact("outcomes") {
                 self.times(out, &what, row, seen);

@@ -11,7 +11,7 @@ pub use index::StageOutcome;
 pub(crate) use index::{Index, text};
 pub(crate) use told::Told;
 
-use super::{Policy, Prepared, Scheduler, Selection, View};
+use super::{Accept, Policy, Prepared, Scheduler, Selection, View};
 use crate::clock::Time;
 use crate::hosts::HostArena;
 use crate::random::{Random as _, Source};
@@ -180,6 +180,31 @@ impl Policy for Filtered {
             self.last = chosen.or(self.last);
         }
         chosen
+    }
+
+    /// Among the hosts that the stages left to the choice before; a list goes on from where it is.
+    fn search(&mut self, view: View<'_>, selection: &mut Selection<'_>, accept: Accept<'_>) -> Option<u32> {
+        let index = parts(view)?;
+        let child = self.children.get_mut(&self.codes)?;
+        let found = match (&mut child.chooser, &index.spec.pick) {
+            (Chooser::Policy { prepared, scheduler }, FilterPick::Policy(policy)) => {
+                let inner =
+                    View { policy, sets: &child.sets, prepared, hosts: view.hosts, since: view.since };
+                scheduler.search(inner, selection, accept)
+            }
+            (Chooser::List(list), _) => {
+                let (before, after) =
+                    list.split_at((self.position as usize).checked_rem(list.len()).unwrap_or(0));
+                let (slot, priority) = after.iter().chain(before).copied().find(|(slot, _)| accept(*slot))?;
+                (selection.priority, selection.panic, selection.degraded) = (priority, false, false);
+                Some(slot)
+            }
+            (Chooser::Policy { .. }, _) => None,
+        };
+        if self.remembers {
+            self.last = found.or(self.last);
+        }
+        found
     }
 }
 

@@ -231,6 +231,7 @@ fn run(name: &str, case: &Value, stages: Vec<StageSpec>, pick: FilterPick) {
         let call = FilterCall::new(&values, previous);
         let mut random = Source::Draws(Draws::new(words));
         let mut selection = Selection {
+            overrides: None,
             hash: None,
             criteria: None,
             filters: Some(&call),

@@ -1,9 +1,12 @@
 //! Loads, panic, choice of priority.
 
+use crate::balance::PriorityLoad;
 use crate::balance::priority::{Division, Loads, is_below};
-use crate::balance::testing::{TestHost, each_case, numbers, words};
+use crate::balance::testing::{Assignment, TestCluster, TestHost, each_case, numbers, words};
 use crate::hosts::{HostArena, flag};
+use crate::retry::PreviousPriorities;
 use crate::sets::HostSet;
+use crate::spec::PolicySpec;
 use serde_json::Value;
 
 /// A set with so many hosts; slots do not matter where counts decide.
@@ -96,6 +99,47 @@ fn choose_priority() {
             let priority = pick["priority"].as_u64().unwrap() as u32;
             let is_degraded = pick["availability"] == "degraded";
             assert_eq!(division.choose(hash), (priority, is_degraded), "{name}: {hash}");
+        }
+    });
+}
+
+/// `previous_priorities` on a whole cluster: what each priority could take comes from its hosts.
+#[test]
+fn retry_priority() {
+    each_case("retry_priority", 6, &[], |name, given, expect| {
+        let priorities = given["priorities"].as_array().unwrap();
+        let count = |priority: &Value, key: &str| priority[key].as_u64().unwrap() as usize;
+        let mut hosts = Vec::new();
+        for (at, priority) in priorities.iter().enumerate() {
+            let (healthy, degraded) = (count(priority, "healthy"), count(priority, "degraded"));
+            for host in 0..count(priority, "hosts") {
+                let flags = match host {
+                    host if host < healthy => 0,
+                    host if host < healthy + degraded => flag::DEGRADED_EDS_HEALTH,
+                    _ => flag::FAILED_EDS_HEALTH,
+                };
+                hosts.push(TestHost { priority: at, flags, ..TestHost::default() });
+            }
+        }
+        let assignment = Assignment { priorities: priorities.len(), ..Assignment::default() };
+        let mut cluster = TestCluster::new(PolicySpec::default(), assignment);
+        cluster.update(&hosts, &[]);
+        let prepared = &cluster.prepared;
+        let every = given["update_frequency"].as_u64().unwrap() as u32;
+        let mut plugin = PreviousPriorities::new(every);
+        let load = |value: &Value| PriorityLoad {
+            healthy: numbers(&value["healthy"]),
+            degraded: numbers(&value["degraded"]),
+        };
+        let original = load(&given["original"]);
+        assert_eq!(plugin.load(prepared.healthy_availability(), prepared.degraded_availability()), None);
+        let attempts: Vec<u32> = numbers(&given["attempted_priorities"]);
+        let after = expect["loads_after_each_attempt"].as_array().unwrap();
+        assert_eq!(attempts.len(), after.len());
+        for (attempt, after) in attempts.iter().zip(after) {
+            plugin.attempted(*attempt);
+            let got = plugin.load(prepared.healthy_availability(), prepared.degraded_availability());
+            assert_eq!(got.unwrap_or_else(|| original.clone()), load(after), "{name}");
         }
     });
 }
