@@ -63,6 +63,8 @@ impl HostSet {
     ) -> Self {
         let mut set = Self { overprovisioning_factor, weighted_priority_health, ..Self::default() };
         let mut names: Vec<&Locality> = members.iter().map(|m| m.locality).collect();
+        // Neighbours mostly are of one locality: few are left to sort.
+        names.dedup();
         names.sort_unstable();
         names.dedup();
         if let Some(at) = local.and_then(|local| names.iter().position(|name| *name == local)) {
@@ -79,9 +81,15 @@ impl HostSet {
             .collect();
         let find: std::collections::BTreeMap<&Locality, usize> =
             names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+        let mut last: Option<(&Locality, usize)> = None;
         for member in members {
             let flags = hosts.flags(member.slot);
-            let locality = &mut set.localities[find[member.locality]];
+            let at = match last {
+                Some((name, at)) if name == member.locality => at,
+                _ => find[member.locality],
+            };
+            last = Some((member.locality, at));
+            let locality = &mut set.localities[at];
             set.hosts.push(member.slot);
             locality.hosts.push(member.slot);
             match flag::health(flags) {

@@ -326,7 +326,8 @@ fn a_refused_head_says_which_field() {
 fn a_refusal_says_when_it_could_work() {
     let mesh = mesh("clusters: {web: {hosts: [10.0.0.1:80], nexthop: {cool_down: {default: 2s}}}}");
     let head = to(&mesh, "web");
-    let attempt = expect!(mesh.request(&head, mesh.now()).choose_host(mesh.now()), Attempt);
+    let mut call = mesh.request(&head, mesh.now());
+    let attempt = expect!(call.choose_host(mesh.now()), Attempt);
     attempt.complete(&Outcome::status(429), mesh.now()).unwrap();
     let refusal = expect!(mesh.request(&head, mesh.now()).choose_host(mesh.now()), Refused);
     assert_eq!((refusal.kind, refusal.retry_after), (RefusalKind::COOLING, Some(Duration::from_secs(2))));

@@ -1,5 +1,6 @@
 //! Hosts that requests name, and weights that hosts report, through the Rust face on a clock moved by hand.
 
+use nexthop::raw::{Document, document_kind};
 use nexthop::{Attempt, Choice, Clock, Engine, HeaderBlock, Outcome, Request, RequestHead, Stat};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -192,12 +193,17 @@ fn typed(x: &str, message: &str, fields: &str) -> String {
     )
 }
 
+fn text_document(text: &str) -> Document<'_> {
+    Document { kind: document_kind::TEXT, dialect: "", name: "", text: text.as_bytes() }
+}
+
 #[test]
 fn weights_that_hosts_report() {
     for trailers in [false, true] {
         let policy =
             typed("client_side_weighted_round_robin", "ClientSideWeightedRoundRobin", "blackout_period: 2s");
-        let mesh = mesh(&document(&format!("load_balancing_policy: {policy}"), "", &hosts(2)));
+        let text = document(&format!("load_balancing_policy: {policy}"), "", &hosts(2));
+        let mesh = mesh(&text);
         let busy = |address: &str| if address == "10.0.0.0:80" { "0.2" } else { "0.8" };
         report(&mesh, trailers, |address| {
             format!("TEXT rps_fractional=100,cpu_utilization={}", busy(address))
@@ -209,6 +215,13 @@ fn weights_that_hosts_report() {
             format!("JSON {{\"rps_fractional\": 100, \"cpu_utilization\": {}}}", busy(address))
         });
         mesh.advance(Duration::from_secs(1)).unwrap();
+        let share = shares(&mesh)["10.0.0.0:80"];
+        assert!(share.abs_diff(800) <= 1, "{share}");
+        // Under another policy the configured weights are back, and later the reported ones.
+        let plain = document("lb_policy: ROUND_ROBIN", "", &hosts(2));
+        mesh.update(&[text_document(&plain)]).unwrap();
+        assert_eq!(shares(&mesh)["10.0.0.0:80"], 500);
+        mesh.update(&[text_document(&text)]).unwrap();
         let share = shares(&mesh)["10.0.0.0:80"];
         assert!(share.abs_diff(800) <= 1, "{share}");
         // Without news the weights end.

@@ -25,13 +25,13 @@ pub(crate) struct HostMember {
 impl HostMember {
     /// Whether an assignment lists this very host. `checked`: how it is checked is part of what it is.
     fn is_host(&self, item: &Listed<'_>, checked: bool) -> bool {
-        self.locality == item.locality
+        self.locality == *item.locality
             && self.spec.hostname == item.spec.hostname
             && (!checked || self.spec.checks == item.spec.checks)
     }
 
     pub(super) fn listed(&self) -> Listed<'_> {
-        Listed { spec: &self.spec, priority: self.priority, locality: self.locality.clone() }
+        Listed { spec: &self.spec, priority: self.priority, locality: &self.locality }
     }
 }
 
@@ -39,7 +39,7 @@ impl HostMember {
 pub(super) struct Listed<'a> {
     spec: &'a EndpointSpec,
     priority: u32,
-    locality: Locality,
+    locality: &'a Locality,
 }
 
 impl Core {
@@ -58,12 +58,12 @@ impl Core {
         let mut weights = Vec::new();
         let mut listed = Vec::new();
         for group in &new.localities {
-            let locality = group.locality.clone().unwrap_or_default();
+            let locality = group.locality.as_ref().unwrap_or(NOWHERE);
             if let (Some(weight), Some(_)) = (group.weight, &group.locality) {
                 weights.push((group.priority, locality.clone(), weight));
             }
             for spec in &group.endpoints {
-                listed.push(Listed { spec, priority: group.priority, locality: locality.clone() });
+                listed.push(Listed { spec, priority: group.priority, locality });
             }
         }
         let mut changed: BTreeSet<u32> = BTreeSet::new();
@@ -86,7 +86,17 @@ impl Core {
         cluster.weighted_health = new.weighted_priority_health;
         let told = protection::Told { protected: new.protected, revision: new.revision };
         let told = std::mem::replace(&mut cluster.told, told).protected != new.protected;
+        let checked = self.board.checks(index as u32);
+        let spec = cluster.spec.clone()?;
         let old = std::mem::take(&mut cluster.members);
+        if is_same_list(&old, &listed, checked) {
+            // Most updates: nobody came or went, so nobody is looked up.
+            let cluster = &master.clusters[index];
+            let keep = |(member, item)| self.keep_host(cluster, &spec, index, member, item, &mut changed);
+            let members = old.into_iter().zip(&listed).map(keep).collect();
+            master.clusters[index].members = members;
+            return (told || !changed.is_empty()).then(|| changed.into_iter().collect());
+        }
         let mut membership: BTreeSet<u32> = BTreeSet::new();
         let old_order: Vec<(u32, u32)> = old.iter().map(|m| (m.priority, m.entry.slot)).collect();
         let mut by_address: BTreeMap<String, VecDeque<HostMember>> = BTreeMap::new();
@@ -94,13 +104,11 @@ impl Core {
             by_address.entry(member.spec.address.clone()).or_default().push_back(member);
         }
         let mut members = Vec::with_capacity(listed.len());
-        let checked = self.board.checks(index as u32);
         // A host made anew at its address replaces the old one at once.
         let addresses: BTreeSet<String> = match checked {
             true => listed.iter().map(|item| item.spec.address.clone()).collect(),
             false => BTreeSet::new(),
         };
-        let spec = cluster.spec.clone()?;
         for item in listed {
             let same = by_address.get_mut(&item.spec.address).and_then(|queue| {
                 let at = queue.iter().position(|m| m.is_host(&item, checked))?;
@@ -124,7 +132,7 @@ impl Core {
                         entry: Arc::new(HostEntry::new(slot, Arc::clone(&self.hosts))),
                         spec: item.spec.clone(),
                         priority: item.priority,
-                        locality: item.locality,
+                        locality: item.locality.clone(),
                     };
                     self.check_host(index, &member);
                     members.push(member);
@@ -215,6 +223,17 @@ impl Core {
             host_gone(&self.ask_of(cluster, spec.as_deref(), slot, priority, &counters), &waiters);
         }
     }
+}
+
+/// Where hosts without a locality are.
+const NOWHERE: &Locality = &Locality { region: String::new(), zone: String::new(), sub_zone: String::new() };
+
+/// Whether an assignment lists the very hosts that are there, in their order.
+fn is_same_list(members: &[HostMember], listed: &[Listed<'_>], checked: bool) -> bool {
+    let is_same = |(member, item): (&HostMember, &Listed<'_>)| {
+        member.spec.address == item.spec.address && member.is_host(item, checked)
+    };
+    members.len() == listed.len() && members.iter().zip(listed).all(is_same)
 }
 
 /// The `size` hosts with the highest scores of address and seed, in their order. So the parts of many engines are

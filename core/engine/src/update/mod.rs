@@ -322,6 +322,12 @@ impl Core {
         if facts {
             self.refresh_infos(master, index);
         }
+        if before.as_ref().is_some_and(|old| old.policy.client_weights().is_some()) {
+            // Another policy goes by the configured weights again; the same one computes its own anew.
+            for member in &master.clusters[index].members {
+                self.hosts.set_weight(member.entry.slot, member.spec.weight);
+            }
+        }
         let all: Vec<u32> = (0..=128).collect();
         self.rebuild(master, index, &all, now);
         true
