@@ -37,11 +37,13 @@ async function run(request, send) {
     settled.push(outcome);
     request.poke();
   };
-  // Milliseconds until asking makes sense.
+  // When asking makes sense, and how long that was from there.
   let wait = 0;
+  let since = performance.now();
   try {
     for (;;) {
       if (wait <= 0) {
+        since = performance.now();
         const answer = request.tryChooseHost();
         if (answer.kind === 'refusal') throw request._refused(answer);
         if (answer.kind === 'attempt') {
@@ -60,8 +62,10 @@ async function run(request, send) {
       }
       const outcome = settled.shift();
       if (superseded(outcome)) {
-        // A retry is due, or another attempt goes on; without one there is nothing to wait for.
-        wait = outcome.attempt.verdict?.retry || running === 0 ? 0 : Infinity;
+        // A retry is due, or another attempt goes on, and the time to add one is as it was; without one there is
+        // nothing to wait for.
+        const left = wait - (performance.now() - since);
+        wait = outcome.attempt.verdict?.retry || running === 0 ? 0 : left;
         continue;
       }
       if (outcome.failed) throw outcome.error;

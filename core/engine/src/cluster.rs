@@ -75,6 +75,13 @@ impl ClusterShared {
     }
 }
 
+/// The clusters that another one stands for, by index.
+pub(crate) enum Subs {
+    Composite(Vec<u32>),
+    /// What it chooses by is made when all views are there: `Entry::linear`.
+    Aggregate(Vec<u32>),
+}
+
 /// One cluster as one snapshot sees it.
 pub(crate) struct ClusterView {
     /// Moves with every rebuild.
@@ -84,8 +91,8 @@ pub(crate) struct ClusterView {
     /// When the cluster began to be balanced by its policy.
     pub(crate) since: Time,
     pub(crate) spec: Arc<ClusterSpec>,
-    /// Indices of a composite's sub-clusters, `None` for a cluster with hosts.
-    pub(crate) composite: Option<Vec<u32>>,
+    /// Other clusters that it stands for, `None` for a cluster with hosts.
+    pub(crate) subs: Option<Subs>,
     pub(crate) sets: Vec<HostSet>,
     pub(crate) prepared: Prepared,
     /// Keeps the slots of `sets` alive.
@@ -108,14 +115,29 @@ pub(crate) struct ClusterView {
     pub(crate) steer: Option<Steer>,
     /// Nothing stands between a request and the policy: no composite, nobody to pass over.
     pub(crate) direct: bool,
+    /// A retry budget looks back in time.
+    pub(crate) looks_back: bool,
 }
 
 impl ClusterView {
+    /// Sub-clusters of a composite; none of anything else.
+    pub(crate) fn composite(&self) -> Option<&[u32]> {
+        match &self.subs {
+            Some(Subs::Composite(subs)) => Some(subs),
+            _ => None,
+        }
+    }
+
     pub(crate) fn streams_of(spec: &ClusterSpec) -> u64 {
         match spec.protocol {
             Protocol::Http1 => 1,
             Protocol::Http2 => u64::from(spec.max_concurrent_streams.max(1)),
         }
+    }
+
+    pub(crate) fn looks_back(limits: &[Thresholds; 2]) -> bool {
+        let budgets = limits.iter().filter_map(|limits| limits.retry_budget);
+        budgets.into_iter().any(|budget| !budget.interval.is_zero())
     }
 
     pub(crate) fn bounds(spec: &ClusterSpec) -> bool {

@@ -158,6 +158,15 @@ impl Core {
                 reply.details = "max_duration_timeout".into();
                 reply.body = "downstream duration timeout".into();
             }
+            let bad =
+                state.rare.as_deref().filter(|_| state.has_rare).and_then(|rare| rare.bad_header.as_ref());
+            if let Some((name, value)) = bad {
+                reply.details.push_str(&format!("{{{name}}}"));
+                reply.body = format!("invalid header '{name}' with value '{value}'");
+            }
+            if state.grpc {
+                retry::speak_grpc(&mut reply, over);
+            }
             if !reply.body.is_empty() && !reply.headers.iter().any(|(name, _)| name == "content-type") {
                 reply.headers.push(("content-type".into(), "text/plain".into()));
             }
@@ -205,7 +214,8 @@ impl Core {
             }
             let left =
                 if state.deadline == Time::NEVER { state.timeout } else { state.deadline.since(state.last) };
-            let expected = retry::expected_ms(state.timeout, state.per_try, false, left);
+            let hedges = rare.is_some_and(|rare| rare.hedge.is_some());
+            let expected = retry::expected_ms(state.timeout, state.per_try, hedges, left);
             if policy.expects
                 && let Some(expected) = expected
             {
@@ -213,6 +223,9 @@ impl Core {
             }
             if let Some(expected) = expected.filter(|_| rare.is_some_and(|rare| rare.grpc_timeout)) {
                 headers.push(("grpc-timeout".into(), Some(retry::grpc_timeout_text(expected))));
+            }
+            if let Some(limit) = rare.and_then(|rare| rare.grpc_stream) {
+                headers.push(("grpc-timeout".into(), Some(retry::grpc_timeout_text(limit))));
             }
             for name in rare.iter().flat_map(|rare| &rare.consumed) {
                 if !headers.iter().any(|(set, _)| set == name) {
@@ -508,6 +521,7 @@ pub const fn refusal_body(why: u8) -> &'static str {
         refusal::UNCONDITIONAL_DROP_OVERLOAD => "unconditional drop overload",
         refusal::MAINTENANCE => "maintenance mode",
         refusal::CONCURRENCY => "reached concurrency limit",
+        refusal::BODY_TOO_LARGE => "exceeded request buffer limit while retrying upstream",
         _ => "",
     }
 }
@@ -521,7 +535,9 @@ fn refused(why: u8, status: u16, which: u8) -> LocalReply {
         status,
         flags: 0,
         details: refusal_details(why).into(),
-        headers: overloaded(why == refusal::OVERFLOW && which != resource::POOLS),
+        headers: overloaded(
+            why == refusal::MAINTENANCE || (why == refusal::OVERFLOW && which != resource::POOLS),
+        ),
         body: refusal_body(if which == resource::POOLS { refusal::NO_HEALTHY_UPSTREAM } else { why }).into(),
     }
 }

@@ -28,6 +28,7 @@ mod orca;
 pub mod outcome;
 mod outlier;
 mod policies;
+mod publish;
 pub mod random;
 mod request;
 pub mod retry;

@@ -395,6 +395,12 @@ impl Packed {
     /// Nothing happened, and that is fine.
     pub const NOTHING: Self = Self(0, 0);
 
+    /// With these of the low three [`bits`] as well.
+    #[inline]
+    pub(crate) const fn with(self, bits: u16) -> Self {
+        Self(self.0 | (bits as u64 & 7) << 24, self.1)
+    }
+
     /// The low three of [`bits`].
     #[inline]
     pub const fn bits(self) -> u16 {

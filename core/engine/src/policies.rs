@@ -9,7 +9,7 @@ use crate::outcome::NEVER;
 use crate::outlier::{DetectorWants, Wanted};
 use crate::request::Course;
 use crate::retry::{REQUEST_HEADERS, RetryPolicy, RouteLimits};
-use crate::route::RouteTables;
+use crate::route::{RequestView, RouteTables};
 use crate::spec::{
     ClusterKind, ClusterSource, ClusterSpec, FilterSpec, ForwardSpec, Metadata, OverrideSource, PolicySpec,
     RetrySpec, RouteAction, SessionSpec, SessionState, SpecError, Specs, Value, WeightedCluster,
@@ -80,6 +80,12 @@ pub(crate) struct RequestPolicy {
     pub(crate) timeout_retry_to_upstream: bool,
     pub(crate) attempt_count_to_upstream: bool,
     pub(crate) attempt_count_to_client: bool,
+    /// `hedge_on_per_try_timeout`
+    hedges: bool,
+    /// `grpc_timeout_header_max` (0 = none) and `grpc_timeout_header_offset`, in nanoseconds.
+    pub(crate) grpc_stream: Option<(u64, u64)>,
+    /// Headers of a trusted request that must read well.
+    pub(crate) strict: Arc<[String]>,
     /// Path or authority are rewritten.
     pub(crate) rewrites: bool,
     /// What the route asks of a host's metadata.
@@ -282,9 +288,14 @@ impl Policies {
                 limits,
                 expects: limited && !table.suppress_envoy_headers,
                 timeout_retry_to_upstream: host.include_is_timeout_retry_header,
+                strict: Arc::from(table.strict_check_headers.as_slice()),
                 route: Some(index as u32),
                 session: route.session.as_ref().or(host.session.as_ref()).unwrap_or(&table.session).clone(),
                 name: label.clone(),
+                hedges: match &route.action {
+                    RouteAction::Forward(forward) => forward.hedge.or(host.hedge).unwrap_or(false),
+                    RouteAction::Direct { .. } => false,
+                },
                 attempt_count_to_upstream: host.include_request_attempt_count,
                 attempt_count_to_client: host.include_attempt_count_in_response,
                 gates: table_gates.clone(),
@@ -318,6 +329,7 @@ impl Policies {
                 policy.attempt_count_to_upstream = like.attempt_count_to_upstream;
                 policy.attempt_count_to_client = like.attempt_count_to_client;
                 policy.timeout_retry_to_upstream = like.timeout_retry_to_upstream;
+                policy.hedges = like.hedges;
             }
             targets.insert(names.target(name), built.list.len() as u32);
             built.list.push(policy);
@@ -353,8 +365,10 @@ impl Policies {
         let mut all = Vec::new();
         let mut add = |name: &str| all.push(name.to_owned());
         REQUEST_HEADERS.into_iter().for_each(&mut add);
-        if self.list.iter().any(|policy| policy.limits.grpc.is_some()) {
-            ["content-type", "grpc-timeout"].into_iter().for_each(&mut add);
+        // Tells gRPC requests, whose local replies are different.
+        add("content-type");
+        if self.list.iter().any(|policy| policy.limits.grpc.is_some() || policy.grpc_stream.is_some()) {
+            add("grpc-timeout");
         }
         self.tables.wanted_headers(&mut add);
         for policy in &self.list {
@@ -450,6 +464,17 @@ fn criteria(metadata: Option<&Metadata>) -> Option<Criteria> {
 }
 
 impl RequestPolicy {
+    /// Whether a request may have several attempts under way; a trusted one may say so itself.
+    #[inline]
+    pub(crate) fn hedges(&self, trusted: bool, request: &RequestView<'_>) -> bool {
+        let own = if trusted { request.headers.first("x-envoy-hedge-on-per-try-timeout") } else { None };
+        match own {
+            Some(b"true") => true,
+            Some(b"false") => false,
+            _ => self.hedges,
+        }
+    }
+
     /// Whether attempts, or the answer for the client, may carry headers of ours.
     pub(crate) fn marks(&self) -> bool {
         self.attempt_count_to_upstream
@@ -495,6 +520,9 @@ impl RequestPolicy {
             hash: HashPolicies::compile(&forward.hash_policy)?,
             attempt_count_to_upstream: false,
             attempt_count_to_client: false,
+            hedges: forward.hedge.unwrap_or(false),
+            grpc_stream: forward.grpc_timeout_header.map(|(max, offset)| (nanos(max), nanos(offset))),
+            strict: Arc::from([]),
             rewrites: !forward.prefix_rewrite.is_empty()
                 || forward.regex_rewrite.is_some()
                 || !forward.host_rewrite.is_empty(),
@@ -553,17 +581,16 @@ fn cluster_policies(
         }
         list[index] = Some(policy);
     }
-    // What a composite reaches, through composites: there are no cycles.
+    // What a composite reaches, through composites, and what an aggregate lists.
     let by_name: BTreeMap<&str, &ClusterSpec> = specs.clusters.iter().map(|c| (c.name.as_str(), c)).collect();
     for cluster in &specs.clusters {
-        if !matches!(cluster.kind, ClusterKind::Composite(_)) {
+        if cluster.kind == ClusterKind::Hosts {
             continue;
         }
         let mut seen: BTreeMap<&str, ()> = BTreeMap::new();
         let mut open = vec![cluster];
         while let Some(at) = open.pop() {
-            let ClusterKind::Composite(subs) = &at.kind else { continue };
-            for sub in subs {
+            for sub in at.kind.subs() {
                 if seen.insert(sub, ()).is_none()
                     && let Some(sub) = by_name.get(sub.as_str())
                 {

@@ -1,9 +1,10 @@
 //! The immutable view that one decision is made on.
 
-use crate::balance::ZoneRuntime;
+use crate::balance::{Linear, ZoneRuntime};
 use crate::cluster::{ClusterShared, ClusterView};
 use crate::outlier::Rules;
 use crate::policies::Policies;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Clusters by index, policies, runtime values.
@@ -21,6 +22,10 @@ pub(crate) struct Entry {
     pub(crate) view: Option<Arc<ClusterView>>,
     /// Outlier detection as it acts now; `None` = none.
     pub(crate) outlier: Option<Arc<Rules>>,
+    /// What an aggregate chooses by; `None` for all others.
+    pub(crate) linear: Option<Arc<Linear>>,
+    /// `upstream.maintenance_mode.<name>`: percent of requests that are turned away.
+    pub(crate) maintenance: u8,
 }
 
 /// Runtime values that decisions read.
@@ -94,6 +99,19 @@ impl Runtime {
         }
         runtime
     }
+}
+
+/// Clusters in maintenance, in percent.
+pub(crate) fn maintenance(values: &[(String, crate::spec::Value)]) -> BTreeMap<String, u8> {
+    let mut list = BTreeMap::new();
+    for (key, value) in values {
+        if let (Some(cluster), Some(percent)) =
+            (key.strip_prefix("upstream.maintenance_mode."), integer(value))
+        {
+            list.insert(cluster.to_owned(), percent.min(100) as u8);
+        }
+    }
+    list
 }
 
 /// A runtime value as a whole number. A fraction is none to Envoy: the default stays.

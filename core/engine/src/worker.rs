@@ -24,7 +24,7 @@ pub struct Worker {
 pub(crate) struct WorkerCluster {
     pub(crate) shared: Arc<ClusterShared>,
     pub(crate) counters: Arc<ClusterCounters>,
-    /// `None` while the cluster does not exist, and for composites.
+    /// `None` while the cluster does not exist, and for those without hosts of their own.
     pub(crate) scheduler: Option<Scheduler>,
     pub(crate) version: u64,
     /// The computation of zone-aware routing that this worker counted last.
@@ -50,7 +50,7 @@ impl Worker {
             }
             let mine = &mut self.clusters[index];
             match &entry.view {
-                Some(view) if view.composite.is_none() => {
+                Some(view) if view.subs.is_none() => {
                     if mine.version == view.version {
                         continue;
                     }

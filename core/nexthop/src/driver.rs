@@ -5,6 +5,7 @@ use crate::choice::{Choice, Refusal};
 use crate::engine_face::Engine;
 use crate::failures::AsFailure;
 use crate::header_block::HeaderBlock;
+use crate::race::race;
 use crate::raw::{Head, LocalReply, Misuse, Outcome, failure, flags};
 use crate::request::Request;
 use std::fmt;
@@ -71,6 +72,13 @@ pub struct Upstream<T> {
 }
 
 impl<T> Upstream<T> {
+    /// The request ends with this attempt.
+    pub(crate) fn new(call: Request<Arc<Engine>>, response: T, attempt: Attempt<Arc<Engine>>) -> Self {
+        let headers = call.response_headers();
+        call.hand_over();
+        Self { response, headers, attempt }
+    }
+
     /// The body is read, or there is none: the attempt ends here.
     pub fn end(self) -> T {
         let now = self.attempt_engine().now();
@@ -193,59 +201,82 @@ impl Driver {
 
     /// Sends a request: `send` is called for each attempt. The first answer that is not to be retried comes back
     /// with its attempt still open, so that its end is the body's end. Each try is limited to its time-out (not on
-    /// a manual clock). Dropping the future cancels everything.
-    pub async fn run<T, X, F, Sent>(&self, head: &Head<'_>, mut send: F) -> Result<Upstream<T>, Declined<X>>
+    /// a manual clock). Where the route hedges, several attempts may be sent at once, all in the caller's task: the
+    /// futures of those that lose are dropped. Dropping the future cancels everything.
+    pub async fn run<T, X, F, S>(&self, head: &Head<'_>, mut send: F) -> Result<Upstream<T>, Declined<X>>
     where
         T: Reply,
         X: AsFailure,
-        F: FnMut(&Attempt<Arc<Engine>>) -> Sent,
-        Sent: Future<Output = Result<T, X>>,
+        F: FnMut(&Attempt<Arc<Engine>>) -> S,
+        S: Future<Output = Result<T, X>>,
     {
         let engine = &self.engine;
         let mut call = engine.request_arc(head, engine.now());
         loop {
-            let mut attempt = self.choose(&mut call).await?;
+            let attempt = self.choose(&mut call).await?;
+            if attempt.plan().hedge_after.is_some() && !engine.is_manual() {
+                return race(self, call, attempt, &mut send).await;
+            }
             let sending = send(&attempt);
             let sent = match attempt.plan().timeout.filter(|_| !engine.is_manual()) {
                 Some(limit) => timeout(limit, sending).await.ok(),
                 None => Some(sending.await),
             };
-            match sent {
-                Some(Ok(response)) => {
-                    let status = response.status();
-                    let set = if status < 400 { attempt.plan().want_ok } else { attempt.plan().want_err };
-                    let block = match set {
-                        // Set 1 is the empty one.
-                        1 => HeaderBlock::default(),
-                        set => HeaderBlock::over(engine, set, |name, take| response.values(name, take)),
-                    };
-                    let outcome = Outcome { status, headers: block.bytes(), ..Outcome::default() };
-                    let verdict = attempt.on_headers(&outcome, engine.now())?;
-                    if verdict.action == crate::Action::Forward {
-                        let headers = call.response_headers();
-                        call.hand_over();
-                        return Ok(Upstream { response, headers, attempt });
-                    }
-                }
-                Some(Err(error)) => match error.as_failure() {
-                    Some(kind) => {
-                        if !attempt.fail(kind, engine.now())?.retry() {
-                            return Err(Declined::Failed(error, local_reply(&call)));
-                        }
-                    }
-                    // Not the upstream's fault: nothing is held against the host, and nothing is tried again.
-                    None => {
-                        attempt.cancel(engine.now());
-                        return Err(Declined::Failed(error, unavailable()));
-                    }
-                },
-                None => {
-                    if !attempt.fail(failure::TIMEOUT, engine.now())?.retry() {
-                        return Err(Declined::Late(local_reply(&call)));
-                    }
-                }
+            if let Sent::Answer(response, attempt) = judge(engine, &call, attempt, sent)? {
+                return Ok(Upstream::new(call, response, attempt));
             }
         }
+    }
+}
+
+/// What became of an attempt.
+pub(crate) enum Sent<T> {
+    /// The client's answer.
+    Answer(T, Attempt<Arc<Engine>>),
+    /// Another attempt is due.
+    Retry,
+    /// Nobody waits for it: another attempt goes on.
+    Dropped,
+}
+
+/// Reports what was sent; `None` = its time was over.
+pub(crate) fn judge<T: Reply, X: AsFailure>(
+    engine: &Arc<Engine>,
+    call: &Request<Arc<Engine>>,
+    mut attempt: Attempt<Arc<Engine>>,
+    sent: Option<Result<T, X>>,
+) -> Result<Sent<T>, Declined<X>> {
+    let (verdict, error) = match sent {
+        Some(Ok(response)) => {
+            let status = response.status();
+            let set = if status < 400 { attempt.plan().want_ok } else { attempt.plan().want_err };
+            let block = match set {
+                // Set 1 is the empty one.
+                1 => HeaderBlock::default(),
+                set => HeaderBlock::over(engine, set, |name, take| response.values(name, take)),
+            };
+            let outcome = Outcome { status, headers: block.bytes(), ..Outcome::default() };
+            let verdict = attempt.on_headers(&outcome, engine.now())?;
+            if verdict.action == crate::Action::Forward {
+                return Ok(Sent::Answer(response, attempt));
+            }
+            (verdict, None)
+        }
+        Some(Err(error)) => match error.as_failure() {
+            Some(kind) => (attempt.fail(kind, engine.now())?, Some(error)),
+            // Not the upstream's fault: nothing is held against the host, and nothing is tried again.
+            None => {
+                attempt.cancel(engine.now());
+                return Err(Declined::Failed(error, unavailable()));
+            }
+        },
+        None => (attempt.fail(failure::TIMEOUT, engine.now())?, None),
+    };
+    match (verdict.action, error) {
+        (crate::Action::Retry, _) => Ok(Sent::Retry),
+        (crate::Action::Discard, _) => Ok(Sent::Dropped),
+        (_, Some(error)) => Err(Declined::Failed(error, local_reply(call))),
+        (_, None) => Err(Declined::Late(local_reply(call))),
     }
 }
 
@@ -258,14 +289,14 @@ fn unavailable() -> LocalReply {
 }
 
 /// A task that is registered to be woken, until it stops waiting.
-struct Turn<'a> {
-    engine: &'a Engine,
-    request: u64,
-    registered: bool,
+pub(crate) struct Turn<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) request: u64,
+    pub(crate) registered: bool,
 }
 
 impl Turn<'_> {
-    fn register(&mut self, waker: &std::task::Waker) {
+    pub(crate) fn register(&mut self, waker: &std::task::Waker) {
         self.registered = true;
         self.engine.wakers.register(self.request, waker);
     }

@@ -181,3 +181,66 @@ async fn a_malformed_head_is_misuse() -> Result<(), Error> {
     assert_eq!(declined.reply().status, 500);
     Ok(())
 }
+
+/// A route that hedges: per try 5 ms, one retry.
+const HEDGED: &str = "static_resources: {clusters: [{name: h, load_assignment: {cluster_name: h, endpoints: [{lb_endpoints: \
+     [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 80}}}}, \
+     {endpoint: {address: {socket_address: {address: 10.0.0.2, port_value: 80}}}}]}]}}]}
+---
+virtual_hosts: [{name: v, domains: ['*'], routes: [{match: {prefix: /}, route: {cluster: h, timeout: 10s, \
+     hedge_policy: {hedge_on_per_try_timeout: true}, retry_policy: {retry_on: 5xx, num_retries: 1, per_try_timeout: 0.005s, \
+     retry_back_off: {base_interval: 0.001s}}}}]}]
+";
+
+/// Says when it is dropped.
+struct Dropped(Arc<AtomicU32>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_hedge_wins_and_the_first_is_dropped() {
+    let mesh = mesh(HEDGED, Clock::Precise);
+    let dropped = Arc::new(AtomicU32::new(0));
+    let answer = Driver::new(Arc::clone(&mesh))
+        .run(&RequestHead::default(), |attempt| {
+            let (number, mark) = (attempt.plan().number, Dropped(Arc::clone(&dropped)));
+            async move {
+                let _mark = mark;
+                match number {
+                    1 => std::future::pending::<Result<u16, u8>>().await,
+                    _ => Ok(200),
+                }
+            }
+        })
+        .await
+        .unwrap();
+    assert_eq!((answer.attempt().plan().number, answer.end()), (2, 200));
+    assert_eq!(dropped.load(Relaxed), 2);
+    assert!(in_use(&mesh).iter().all(|(_, value)| *value == 0));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_hedge_that_fails_leaves_the_first_alone() {
+    let mesh = mesh(HEDGED, Clock::Precise);
+    let hedged = Arc::new(Semaphore::new(0));
+    let answer = Driver::new(Arc::clone(&mesh))
+        .run(&RequestHead::default(), |attempt| {
+            let (number, hedged) = (attempt.plan().number, Arc::clone(&hedged));
+            async move {
+                if number == 1 {
+                    hedged.acquire().await.unwrap().forget();
+                    return Ok::<u16, u8>(204);
+                }
+                hedged.add_permits(1);
+                Err(failure::REMOTE_RESET)
+            }
+        })
+        .await
+        .unwrap();
+    assert_eq!((answer.attempt().plan().number, answer.end()), (1, 204));
+    assert!(in_use(&mesh).iter().all(|(_, value)| *value == 0));
+}

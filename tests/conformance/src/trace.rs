@@ -116,7 +116,13 @@ impl Attempt {
 impl Seen {
     /// Attempts begun: those sent, and the one that found no host or no permit.
     pub fn begun(&self) -> usize {
-        let chosen = |(what, _): &(String, String)| what == "no_healthy_upstream" || what == "overflow";
+        let queued = self.waits.last().is_some_and(|(reason, ..)| reason == "queue");
+        let chosen = |(what, _): &(String, String)| match what.as_str() {
+            "no_healthy_upstream" | "overflow" => true,
+            // The attempt waited for its connection until the request's time was over.
+            "timeout" => queued && self.attempts.is_empty(),
+            _ => false,
+        };
         self.attempts.len() + usize::from(self.refusal.as_ref().is_some_and(chosen))
     }
 }
@@ -216,7 +222,15 @@ impl Seen {
                 attempt.action = word(4)?;
                 attempt.reason = word(5)?;
                 attempt.after = number(6).unwrap_or(0);
-                // A body that broke has no status of its own.
+                // A body that broke has no status of its own; a limit tells which one it was.
+                let limit = match word(3)?.as_str() {
+                    "per_try_idle_timeout" => "upstream_per_try_idle_timeout",
+                    "timeout" => "response_timeout",
+                    _ => "",
+                };
+                if self.status != 0 && number(7)? == 0 && !limit.is_empty() {
+                    (self.details, self.flags) = (limit.into(), word(8)?);
+                }
                 if attempt.action == "forward" && (self.status == 0 || number(7)? != 0) {
                     self.status = number(7)? as u16;
                     self.flags = word(8)?;

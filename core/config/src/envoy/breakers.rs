@@ -3,7 +3,6 @@
 use super::policy::percent;
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
-use crate::report::What;
 use nexthop_engine::spec::{Breakers, RetryBudget, RoutingPriority, Thresholds};
 
 const BREAKERS: Fields = Fields::of("CircuitBreakers", &["thresholds", "per_host_thresholds"]);
@@ -72,17 +71,10 @@ fn thresholds(msg: &Msg<'_>) -> Result<Thresholds> {
 fn retry_budget(at: &At<'_>) -> Result<RetryBudget> {
     let msg = at.message(&BUDGET)?;
     let budget_percent = msg.or("budget_percent", 20.0, |p| percent(p, 100.0))?;
-    if let Some(interval) = msg.get("budget_interval")
-        && !interval.duration()?.is_zero()
-    {
-        interval.note(
-            What::NotAvailable,
-            "known, but not available in this version: the budget is that of the instant",
-        );
-    }
     Ok(RetryBudget {
         budget_percent,
         min_retry_concurrency: msg.or("min_retry_concurrency", 3, |n| n.u32())?,
+        interval: msg.or("budget_interval", std::time::Duration::ZERO, |d| d.millis())?,
     })
 }
 

@@ -233,9 +233,12 @@ fn policy(msg: &Msg<'_>, spec: &mut ClusterSpec) -> Result<PolicySpec> {
     let named = typed.or_else(|| msg.get("lb_policy"));
     let at = named.as_ref().unwrap_or(&msg.at);
     match (&spec.kind, policy == PolicySpec::ClusterProvided) {
-        (ClusterKind::Composite(_), false) => {
-            let mut error =
-                at.fail("a composite cluster brings its own balancing; lb_policy must be CLUSTER_PROVIDED");
+        (kind @ (ClusterKind::Composite(_) | ClusterKind::Aggregate(_)), false) => {
+            let text = format!(
+                "{} cluster brings its own balancing; lb_policy must be CLUSTER_PROVIDED",
+                kind.article()
+            );
+            let mut error = at.fail(text);
             error.allowed = "CLUSTER_PROVIDED".into();
             Err(error)
         }
@@ -265,7 +268,7 @@ fn subset(
 ) -> Result<PolicySpec> {
     let Some(at) = msg.get("lb_subset_config") else { return Ok(policy) };
     if spec.kind != ClusterKind::Hosts {
-        at.note(What::NotUsed, "not used: a composite cluster has no hosts of its own");
+        at.note(What::NotUsed, no_hosts(&spec.kind));
         return Ok(policy);
     }
     let weighted = common.is_some_and(|common| common.has("locality_weighted_lb_config"));
@@ -283,6 +286,10 @@ fn subset(
     Ok(policy)
 }
 
+fn no_hosts(kind: &ClusterKind) -> String {
+    format!("not used: {} cluster has no hosts of its own", kind.article())
+}
+
 fn hosts(msg: &Msg<'_>, discovery: Discovery, spec: &mut ClusterSpec) -> Result<()> {
     let is_dns = matches!(discovery, Discovery::StrictDns | Discovery::LogicalDns);
     let rules = Rules {
@@ -292,7 +299,7 @@ fn hosts(msg: &Msg<'_>, discovery: Discovery, spec: &mut ClusterSpec) -> Result<
     let hosts = msg.map("load_assignment", |at| assignment(at, rules))?.map(|(_, hosts)| hosts);
     if spec.kind != ClusterKind::Hosts {
         if let Some(at) = msg.get("load_assignment") {
-            at.note(What::NotUsed, "not used: a composite cluster has no hosts of its own");
+            at.note(What::NotUsed, no_hosts(&spec.kind));
         }
         return Ok(());
     }

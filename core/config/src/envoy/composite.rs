@@ -6,6 +6,7 @@ use nexthop_engine::spec::ClusterKind;
 
 const CUSTOM: Fields = Fields::of("CustomClusterType", &["name", "typed_config"]);
 const COMPOSITE: Fields = Fields::of("composite ClusterConfig", &["clusters"]);
+const AGGREGATE: Fields = Fields::of("aggregate ClusterConfig", &["clusters"]);
 const ENTRY: Fields = Fields::of("composite ClusterEntry", &["name"]);
 const DNS: Fields = Fields::of("DnsCluster", &["all_addresses_in_single_endpoint"]).not_used(&[
     "dns_refresh_rate",
@@ -29,15 +30,13 @@ pub(super) enum Custom {
 /// Reads `cluster_type`. As in Envoy the type of its configuration decides, not its name.
 pub(super) fn cluster_type(at: &At<'_>) -> Result<Custom> {
     let msg = at.message(&CUSTOM)?;
-    let name = msg.need("name")?.filled()?;
+    msg.need("name")?.filled()?;
     let Some(config) = msg.get("typed_config") else {
-        return Err(match name.as_str() {
-            "envoy.clusters.aggregate" => at.unavailable("the cluster type aggregate"),
-            _ => at.fail("the field `typed_config` is required"),
-        });
+        return Err(at.fail("the field `typed_config` is required"));
     };
     config.any(|type_name, at| match type_name.strip_prefix(PREFIX) {
         Some("composite.v3.ClusterConfig") => composite(&at).map(Custom::Kind),
+        Some("aggregate.v3.ClusterConfig") => aggregate(&at).map(Custom::Kind),
         Some("dns.v3.DnsCluster") => {
             let msg = at.message(&DNS)?;
             Ok(Custom::Dns(msg.or("all_addresses_in_single_endpoint", false, |flag| flag.bool())?))
@@ -47,7 +46,8 @@ pub(super) fn cluster_type(at: &At<'_>) -> Result<Custom> {
             Err(at.unavailable(&format!("the cluster type {kind}")))
         }
         _ => {
-            let known = ["composite.v3.ClusterConfig", "dns.v3.DnsCluster"].map(|t| format!("{PREFIX}{t}"));
+            let known = ["aggregate.v3.ClusterConfig", "composite.v3.ClusterConfig", "dns.v3.DnsCluster"]
+                .map(|t| format!("{PREFIX}{t}"));
             Err(at.unknown_name("cluster type", type_name, known.iter().map(String::as_str)))
         }
     })
@@ -56,8 +56,7 @@ pub(super) fn cluster_type(at: &At<'_>) -> Result<Custom> {
 fn is_known(rest: &str) -> bool {
     matches!(
         rest,
-        "aggregate.v3.ClusterConfig"
-            | "dynamic_forward_proxy.v3.ClusterConfig"
+        "dynamic_forward_proxy.v3.ClusterConfig"
             | "dynamic_modules.v3.ClusterConfig"
             | "mcp_multicluster.v3.ClusterConfig"
             | "original_dst.v3.OriginalDstCluster"
@@ -74,6 +73,21 @@ fn composite(at: &At<'_>) -> Result<ClusterKind> {
         return Err(list.as_ref().unwrap_or(at).fail("a composite cluster needs at least one cluster"));
     }
     Ok(ClusterKind::Composite(names))
+}
+
+/// Names are not looked at: an empty one is a cluster that does not exist (`spec/composite-and-aggregate.md` B1).
+fn aggregate(at: &At<'_>) -> Result<ClusterKind> {
+    let msg = at.message(&AGGREGATE)?;
+    let names = msg.each("clusters", |item| {
+        let cluster = item.text()?;
+        item.sink().borrow_mut().subs.push(Reference { cluster: cluster.clone(), seen: item.seen() });
+        Ok(cluster)
+    })?;
+    if names.is_empty() {
+        let list = msg.get("clusters");
+        return Err(list.as_ref().unwrap_or(at).fail("an aggregate cluster needs at least one cluster"));
+    }
+    Ok(ClusterKind::Aggregate(names))
 }
 
 /// The name of a sub-cluster. It need not exist; whether it does is known when all documents are read.

@@ -128,17 +128,25 @@ const ADMISSION_TYPE: &str = "envoy.extensions.filters.http.admission_control.v3
 const CONCURRENCY_TYPE: &str = "envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency";
 const ROUTER_TYPE: &str = "envoy.extensions.filters.http.router.v3.Router";
 
-const ROUTER: Fields = Fields::of("Router", &["respect_expected_rq_timeout", "suppress_envoy_headers"])
-    .not_used(&[
-        "dynamic_stats",
-        "start_child_span",
-        "upstream_log",
-        "upstream_log_options",
-        "suppress_grpc_request_failure_code_stats",
-        "upstream_http_filters",
-        "reject_connect_request_early_data",
-    ])
-    .not_available(&["strict_check_headers"]);
+const ROUTER: Fields =
+    Fields::of("Router", &["respect_expected_rq_timeout", "suppress_envoy_headers", "strict_check_headers"])
+        .not_used(&[
+            "dynamic_stats",
+            "start_child_span",
+            "upstream_log",
+            "upstream_log_options",
+            "suppress_grpc_request_failure_code_stats",
+            "upstream_http_filters",
+            "reject_connect_request_early_data",
+        ]);
+/// Headers that can be checked.
+const STRICT: [&str; 5] = [
+    "x-envoy-upstream-rq-timeout-ms",
+    "x-envoy-upstream-rq-per-try-timeout-ms",
+    "x-envoy-max-retries",
+    "x-envoy-retry-grpc-on",
+    "x-envoy-retry-on",
+];
 
 /// Reads a `Listener`.
 pub(crate) fn listener(at: &At<'_>, batch: &mut Batch) -> Result<()> {
@@ -166,7 +174,7 @@ fn filter_chain(at: &At<'_>, batch: &mut Batch) -> Result<()> {
 
 fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let msg = at.message(&MANAGER)?;
-    let mut router = (false, false);
+    let mut router = (false, false, Vec::new());
     let mut gates = Vec::new();
     let mut state = None;
     msg.each("http_filters", |item| {
@@ -182,14 +190,22 @@ fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
             router = config.any(|_, at| {
                 let msg = at.message(&ROUTER)?;
                 let flag = |name| msg.or(name, false, |flag| flag.bool());
-                Ok((flag("respect_expected_rq_timeout")?, flag("suppress_envoy_headers")?))
+                let strict = msg.each("strict_check_headers", |item| {
+                    let name = item.text()?;
+                    match STRICT.contains(&name.as_str()) {
+                        true => Ok(name),
+                        false => Err(item.unknown_name("header to check", &name, STRICT.into_iter())),
+                    }
+                })?;
+                Ok((flag("respect_expected_rq_timeout")?, flag("suppress_envoy_headers")?, strict))
             })?;
         }
         Ok(())
     })?;
     if let Some(seen) = msg.get("route_config") {
         let mut table = route_configuration(&seen)?;
-        (table.respect_expected_rq_timeout, table.suppress_envoy_headers) = router;
+        (table.respect_expected_rq_timeout, table.suppress_envoy_headers, table.strict_check_headers) =
+            router;
         table.stat_prefix = msg.or("stat_prefix", String::new(), |prefix| prefix.text())?;
         table.gates = gates;
         table.session = state;

@@ -172,14 +172,15 @@ fn back_off(at: &At<'_>) -> Result<BackOffSpec> {
     }
 }
 
-/// Reads a `HedgePolicy`, which may not hedge.
-pub(super) fn hedge_policy(at: &At<'_>) -> Result<()> {
+/// Reads a `HedgePolicy`: `hedge_on_per_try_timeout`.
+pub(super) fn hedge_policy(at: &At<'_>) -> Result<bool> {
     let msg = at.message(&HEDGE)?;
-    // Envoy reads these two and never acts on them.
     msg.map("initial_requests", |n| n.u32_in(1, u32::MAX))?;
     msg.map("additional_request_chance", super::route::fraction)?;
-    match msg.get("hedge_on_per_try_timeout") {
-        Some(flag) if flag.bool()? => Err(flag.unavailable("hedging")),
-        _ => Ok(()),
+    for name in ["initial_requests", "additional_request_chance"] {
+        if let Some(at) = msg.get(name) {
+            at.note(What::NotUsed, "not used: Envoy reads it and never acts on it");
+        }
     }
+    msg.or("hedge_on_per_try_timeout", false, |flag| flag.bool())
 }

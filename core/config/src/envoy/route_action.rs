@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::read::{At, Fields, Msg, Reference};
 use crate::report::What;
 use nexthop_engine::spec::{ClusterSource, ForwardSpec, RouteAction, RoutingPriority, WeightedCluster};
+use std::time::Duration;
 
 const FORWARD: Fields = Fields::of(
     "RouteAction",
@@ -70,8 +71,10 @@ const FORWARD: Fields = Fields::of(
     ],
     &["prefix_rewrite", "regex_rewrite", "path_rewrite_policy"],
 ]);
-const STREAM_DURATION: Fields = Fields::of("MaxStreamDuration", &["max_stream_duration"])
-    .not_available(&["grpc_timeout_header_max", "grpc_timeout_header_offset"]);
+const STREAM_DURATION: Fields = Fields::of(
+    "MaxStreamDuration",
+    &["max_stream_duration", "grpc_timeout_header_max", "grpc_timeout_header_offset"],
+);
 const WEIGHTED: Fields = Fields::of("WeightedCluster", &["clusters"])
     .not_used(&["total_weight"])
     .not_available(&["runtime_key_prefix"])
@@ -118,15 +121,17 @@ pub(super) fn forward(at: &At<'_>, checked: bool) -> Result<ForwardSpec> {
     let msg = at.message(&FORWARD)?;
     let default = ForwardSpec::default();
     let codes = [("SERVICE_UNAVAILABLE", 0), ("NOT_FOUND", 1), ("INTERNAL_SERVER_ERROR", 2)];
-    msg.map("hedge_policy", hedge_policy)?;
+    let stream = msg.map("max_stream_duration", stream_duration)?;
     Ok(ForwardSpec {
         cluster: cluster_source(at, &msg, checked)?,
         timeout: msg.or("timeout", default.timeout, |d| d.millis())?,
-        max_stream_duration: msg.map("max_stream_duration", stream_duration)?,
+        max_stream_duration: stream.map(|(duration, _)| duration),
+        grpc_timeout_header: stream.and_then(|(_, grpc)| grpc),
         max_grpc_timeout: msg.map("max_grpc_timeout", |d| d.millis())?,
         grpc_timeout_offset: msg.or("grpc_timeout_offset", default.grpc_timeout_offset, |d| d.millis())?,
         priority: msg.or("priority", RoutingPriority::Default, routing_priority)?,
         retry: msg.map("retry_policy", retry_policy)?,
+        hedge: msg.map("hedge_policy", hedge_policy)?,
         hash_policy: hash_policies(&msg)?,
         metadata_match: msg.map("metadata_match", |m| m.metadata())?,
         cluster_not_found_status: match msg
@@ -143,8 +148,11 @@ pub(super) fn forward(at: &At<'_>, checked: bool) -> Result<ForwardSpec> {
 }
 
 /// Set at all, it switches the route's time-outs off.
-fn stream_duration(at: &At<'_>) -> Result<std::time::Duration> {
-    at.message(&STREAM_DURATION)?.or("max_stream_duration", std::time::Duration::ZERO, |d| d.millis())
+fn stream_duration(at: &At<'_>) -> Result<(Duration, Option<(Duration, Duration)>)> {
+    let msg = at.message(&STREAM_DURATION)?;
+    let offset = msg.or("grpc_timeout_header_offset", Duration::ZERO, |d| d.millis())?;
+    let max = msg.map("grpc_timeout_header_max", |d| d.millis())?;
+    Ok((msg.or("max_stream_duration", Duration::ZERO, |d| d.millis())?, max.map(|max| (max, offset))))
 }
 
 fn cluster_source(at: &At<'_>, msg: &Msg<'_>, checked: bool) -> Result<ClusterSource> {

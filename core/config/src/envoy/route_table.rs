@@ -88,12 +88,12 @@ fn virtual_host(at: &At<'_>, checked: bool, seen: &mut BTreeMap<String, u32>) ->
     if domains.is_empty() {
         return Err(msg.missing("domains"));
     }
-    msg.map("hedge_policy", hedge_policy)?;
     Ok(VirtualHostSpec {
         name: msg.need("name")?.filled()?,
         domains,
         routes: msg.each("routes", |item| route(&item, checked))?,
         retry: msg.map("retry_policy", retry_policy)?,
+        hedge: msg.map("hedge_policy", hedge_policy)?,
         include_request_attempt_count: msg.or("include_request_attempt_count", false, |flag| flag.bool())?,
         include_attempt_count_in_response: msg
             .or("include_attempt_count_in_response", false, |flag| flag.bool())?,

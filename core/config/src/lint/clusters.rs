@@ -3,6 +3,7 @@
 use super::Cluster;
 use super::out::Out;
 use nexthop_engine::spec::{ClusterKind, LocalityBalancing, OutlierSpec, PolicySpec, Protocol, Thresholds};
+use std::collections::BTreeMap;
 
 pub(super) fn cluster(cluster: &Cluster<'_>, out: &mut Out) {
     if cluster.spec.kind != ClusterKind::Hosts {
@@ -25,6 +26,28 @@ pub(super) fn cluster(cluster: &Cluster<'_>, out: &mut Out) {
             ),
             "list its hosts, or give them with set_hosts",
         );
+    }
+}
+
+/// An aggregate reads priorities of its own clusters only: those of clusters below them are not theirs.
+pub(super) fn aggregate(cluster: &Cluster<'_>, all: &BTreeMap<&str, &Cluster<'_>>, out: &mut Out) {
+    let ClusterKind::Aggregate(names) = &cluster.spec.kind else { return };
+    for (at, name) in names.iter().enumerate() {
+        let Some(sub) = all.get(name.as_str()).filter(|sub| sub.spec.kind != ClusterKind::Hosts) else {
+            continue;
+        };
+        let effect = format!(
+            "{name} gets no request from {}: {} has no priorities",
+            cluster.spec.name,
+            sub.spec.kind.article()
+        );
+        let paths = [
+            format!("cluster_type.typed_config.clusters[{at}]"),
+            format!("aggregate[{at}]"),
+            "aggregate".to_owned(),
+        ];
+        let seen = cluster.marks.seen(&paths.each_ref().map(String::as_str));
+        out.warn("NX-044", seen, effect, "list its clusters here, or make this a composite");
     }
 }
 

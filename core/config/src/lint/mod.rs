@@ -128,6 +128,7 @@ pub(crate) fn specs(
         .collect();
     for cluster in &clusters {
         clusters::cluster(cluster, &mut out);
+        clusters::aggregate(cluster, &by_name, &mut out);
     }
     let mut all = Vec::new();
     for table in &tables {

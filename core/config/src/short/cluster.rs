@@ -10,9 +10,20 @@ use nexthop_engine::spec::{ClusterKind, ClusterSource, ClusterSpec, ForwardSpec,
 
 const CLUSTER: Fields = Fields::of(
     "a cluster of the short form",
-    &["hosts", "composite", "policy", "hash", "retry", "timeout", "limits", "outlier", "panic", "nexthop"],
+    &[
+        "hosts",
+        "composite",
+        "aggregate",
+        "policy",
+        "hash",
+        "retry",
+        "timeout",
+        "limits",
+        "outlier",
+        "panic",
+        "nexthop",
+    ],
 )
-.refused(&["aggregate"])
 .one_of(&[&["hosts", "composite", "aggregate"]]);
 
 /// Policies by the names people write.
@@ -38,9 +49,6 @@ pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
             return Err(at.key(&entry.key, &entry.value).fail(text));
         }
     }
-    if let Some(aggregate) = at.raw("aggregate").filter(|aggregate| !aggregate.node.is_null()) {
-        return Err(aggregate.unavailable("an aggregate cluster"));
-    }
     let msg = at.message(&CLUSTER)?;
     let mut spec = ClusterSpec { name: name.to_owned(), ..ClusterSpec::default() };
     if let Some(subs) = msg.get("composite") {
@@ -53,8 +61,19 @@ pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
         }
         spec.kind = ClusterKind::Composite(names);
         spec.policy = PolicySpec::ClusterProvided;
+    } else if let Some(subs) = msg.get("aggregate") {
+        let names = msg.each("aggregate", |item| sub_cluster(&item))?;
+        if names.is_empty() {
+            return Err(subs.fail("an aggregate cluster needs at least one cluster"));
+        }
+        if let Some(wrong) = msg.get("policy") {
+            return Err(wrong.fail("an aggregate cluster chooses among clusters; set this on them"));
+        }
+        spec.kind = ClusterKind::Aggregate(names);
+        spec.policy = PolicySpec::ClusterProvided;
     } else {
-        let list = msg.get("hosts").ok_or_else(|| at.fail("a cluster needs `hosts` or `composite`"))?;
+        let none = || at.fail("a cluster needs `hosts`, `composite` or `aggregate`");
+        let list = msg.get("hosts").ok_or_else(none)?;
         spec.policy = msg.or("policy", PolicySpec::default(), policy)?;
         spec.endpoints = hosts(&list)?;
         check_sums(&list.seen(), &spec.policy, &spec.endpoints)?;

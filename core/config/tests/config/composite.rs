@@ -131,13 +131,20 @@ fn a_missing_sub_cluster_is_in_the_report() {
 
 #[test]
 fn neighbours() {
-    let aggregate = "name: X, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.aggregate, typed_config: \
-                     {\"@type\": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [A]}}";
-    let text = complaint(&format!("- {{{aggregate}}}"));
-    assert!(
-        text.ends_with("the cluster type aggregate is known, but not available in this version"),
-        "{text}"
-    );
+    let aggregate = |list: &str| {
+        format!(
+            "- {{name: X, lb_policy: CLUSTER_PROVIDED, cluster_type: {{name: envoy.clusters.aggregate, typed_config: \
+             {{\"@type\": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: {list}}}}}}}"
+        )
+    };
+    // Names are not looked at, not even its own; the empty one is a cluster that does not exist.
+    let names = ["A", "A", "X", ""].map(str::to_owned).to_vec();
+    let read_back = read(&aggregate("[A, A, X, \"\"]")).unwrap().specs.clusters[0].kind.clone();
+    assert_eq!(read_back, ClusterKind::Aggregate(names));
+    assert!(complaint(&aggregate("[]")).contains("an aggregate cluster needs at least one cluster"));
+    assert!(complaint(&aggregate("[{name: A}]")).contains("text"), "entries are names");
+    let other = aggregate("[A]").replace("lb_policy: CLUSTER_PROVIDED", "lb_policy: RANDOM");
+    assert!(complaint(&other).contains("an aggregate cluster brings its own balancing"));
     assert!(complaint("- {name: X, lb_policy: CLUSTER_PROVIDED}").contains("brings its own balancing"));
     assert!(
         complaint("- {name: X, type: ORIGINAL_DST, lb_policy: CLUSTER_PROVIDED}").contains("not available")

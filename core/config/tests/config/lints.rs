@@ -316,6 +316,25 @@ fn tried_hosts_and_hashes() {
 }
 
 #[test]
+fn clusters_that_an_aggregate_cannot_use() {
+    let text = |kind: &str| {
+        format!(
+            "clusters: {{a: {{hosts: [10.0.0.1:80]}}, inner: {{{kind}}}, outer: {{aggregate: [a, inner]}}}}"
+        )
+    };
+    for kind in ["composite: [a]", "aggregate: [a]"] {
+        let one = tells(
+            "NX-044",
+            Severity::Warning,
+            "clusters.outer.aggregate[1]",
+            &text(kind),
+            &text("hosts: [10.0.0.2:80]"),
+        );
+        assert!(one.effect.starts_with("inner gets no request from outer"), "{}", one.effect);
+    }
+}
+
+#[test]
 fn composites_need_as_many_tries() {
     let chain = |retry: &str| {
         format!(

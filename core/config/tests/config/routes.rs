@@ -190,12 +190,23 @@ fn settings() {
         "hash_policy: [{query_parameter: {}}]",
         "hash_policy: [{header: {header_name: x, regex_rewrite: {substitution: a}}}]",
         "prefix_rewrite: /a, regex_rewrite: {pattern: {regex: a}}",
-        "hedge_policy: {hedge_on_per_try_timeout: true}",
+        "hedge_policy: {initial_requests: 0}",
+        "max_stream_duration: {grpc_timeout_header_offset: -1s}",
         "host_rewrite_literal: a, auto_host_rewrite: true",
     ] {
         assert!(forward(&format!("cluster: c, {bad}")).is_err(), "{bad}");
     }
-    assert!(forward("cluster: c, hedge_policy: {initial_requests: 3}").is_ok());
+    assert_eq!(forward("cluster: c, hedge_policy: {initial_requests: 3}").unwrap().hedge, Some(false));
+    let hedging = forward("cluster: c, hedge_policy: {hedge_on_per_try_timeout: true}").unwrap();
+    assert_eq!((hedging.hedge, forward("cluster: c").unwrap().hedge), (Some(true), None));
+    let stream = |fields: &str| {
+        let read = forward(&format!("cluster: c, max_stream_duration: {{{fields}}}")).unwrap();
+        (read.max_stream_duration, read.grpc_timeout_header)
+    };
+    let ms = Duration::from_millis;
+    let limited = stream("grpc_timeout_header_max: 0.1s, grpc_timeout_header_offset: 0.05s");
+    assert_eq!(limited, (Some(Duration::ZERO), Some((ms(100), ms(50)))));
+    assert_eq!(stream("max_stream_duration: 1s"), (Some(ms(1000)), None));
 }
 
 #[test]
@@ -235,11 +246,11 @@ fn answers_without_a_cluster() {
 
 #[test]
 fn what_is_noted() {
-    let text = "- name: c\n- {virtual_hosts: [{name: v, domains: [a], cors: {}, routes: [{match: {prefix: /}, route: {cluster: c, rate_limits: [], max_stream_duration: {grpc_timeout_header_max: 1s}}}]}]}";
+    let text = "- name: c\n- {virtual_hosts: [{name: v, domains: [a], cors: {}, routes: [{match: {prefix: /}, route: {cluster: c, rate_limits: [], idle_timeout: 1s}}]}]}";
     assert_eq!(
         noted(text, What::NotUsed),
         ["[1].virtual_hosts[0].cors", "[1].virtual_hosts[0].routes[0].route.rate_limits"]
     );
-    let place = "[1].virtual_hosts[0].routes[0].route.max_stream_duration.grpc_timeout_header_max";
+    let place = "[1].virtual_hosts[0].routes[0].route.idle_timeout";
     assert_eq!(noted(text, What::NotAvailable), [place]);
 }

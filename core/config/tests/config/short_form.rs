@@ -93,9 +93,9 @@ fn routes() {
 fn complaints() {
     assert!(complaint("clusters: {a: {hosts: [], lb_policy: RANDOM}}").contains("one cluster has one style"));
     assert!(complaint("clusters: [{name: a, hosts: []}]").contains("one cluster has one style"));
-    let text = complaint("clusters: {pool: {aggregate: [web]}}");
-    assert!(text.ends_with("an aggregate cluster is known, but not available in this version"), "{text}");
-    assert!(complaint("clusters: {a: {}}").contains("needs `hosts` or `composite`"));
+    assert!(complaint("clusters: {a: {aggregate: []}}").contains("at least one cluster"));
+    assert!(complaint("clusters: {a: {aggregate: [b], policy: random}}").contains("set this on them"));
+    assert!(complaint("clusters: {a: {}}").contains("needs `hosts`, `composite` or `aggregate`"));
     assert!(complaint("clusters: {a: {hosts: [1.2.3.4]}}").contains("expected an address such as"));
     assert!(complaint("clusters: {a: {composite: []}}").contains("at least one cluster"));
     assert!(complaint("clusters: {a: {composite: [a]}}").contains("a -> a"));

@@ -3,6 +3,7 @@
 use crate::spec::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Names with values, and one text that is the same for equal ones.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +32,14 @@ impl Criteria {
         let mut fields = base.clone();
         fields.extend(self.fields.clone());
         Self::new(fields)
+    }
+
+    /// What a route asks for, and what the request itself asks for, which wins; `None` when neither does.
+    pub(crate) fn both(route: Option<&Arc<Self>>, own: Option<&Arc<Self>>) -> Option<Arc<Self>> {
+        match (route, own) {
+            (Some(route), Some(own)) => Some(Arc::new(own.over(route.fields()))),
+            (one, other) => one.or(other).cloned(),
+        }
     }
 
     pub(super) fn key(&self) -> &str {

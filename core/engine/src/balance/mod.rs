@@ -10,6 +10,7 @@ mod criteria;
 mod edf;
 mod filters;
 mod least_request;
+mod linear;
 mod load_aware;
 mod locality_weighted;
 mod modulus;
@@ -41,6 +42,7 @@ pub use crate::hash::Sizes;
 pub use criteria::Criteria;
 pub use filters::{FilterCall, StageOutcome};
 pub(crate) use filters::{Told as FilterTold, text as filter_text};
+pub(crate) use linear::{Linear, Parts};
 pub(crate) use override_host::Overrides;
 pub use prepared::Prepared;
 pub use priority::PriorityLoad;
@@ -286,7 +288,7 @@ impl Scheduler {
     }
 }
 
-/// `ClusterProvided`: hosts are chosen in the clusters that a composite names, never here.
+/// `ClusterProvided`: hosts are chosen in the clusters that a composite or aggregate names, never here.
 struct Nothing;
 
 impl Policy for Nothing {

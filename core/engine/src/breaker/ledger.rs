@@ -8,12 +8,14 @@
 //! too little. When no place is left, credits are called back before anybody is refused.
 
 use super::pool;
+use super::window::Window;
+use crate::clock::Time;
 use crate::hosts::{HostArena, HostEntry};
 use crate::spec::{RetryBudget, Thresholds};
-use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release,
 };
+use std::sync::{Arc, OnceLock};
 
 /// Counts of one routing priority. Apart from other clusters' counts by alignment: they are the only words
 /// that every worker writes on every decision.
@@ -29,6 +31,8 @@ pub(crate) struct Ledger {
     keep_below: AtomicU32,
     /// Credits may lie at hosts.
     idle: AtomicBool,
+    /// Made when a budget looks back in time.
+    window: OnceLock<Box<Window>>,
 }
 
 /// Hosts of a cluster, for whoever looks for credits.
@@ -181,20 +185,49 @@ impl Ledger {
             count.store(0, Relaxed);
         }
         self.idle.store(false, Relaxed);
+        if let Some(window) = self.window.get() {
+            window.reset();
+        }
+    }
+
+    /// A request got its stream, in a cluster whose budget looks back.
+    #[cold]
+    pub(crate) fn begin(&self, limits: &Thresholds, now: Time) {
+        if let Some(budget) = limits.retry_budget.filter(|budget| !budget.interval.is_zero()) {
+            self.window.get_or_init(Box::default).begin(budget.interval, now);
+        }
+    }
+
+    /// That request never had a connection.
+    #[cold]
+    pub(crate) fn take_back(&self) {
+        if let Some(window) = self.window.get() {
+            window.take_back();
+        }
     }
 
     /// Takes a place for a retry, under the budget's share or `max_retries` (A4).
     #[cold]
-    pub(crate) fn take_retry(&self, limits: &Thresholds, members: Members<'_>, priority: usize) -> bool {
-        take(&self.retries, self.max_retries(limits, members, priority))
+    pub(crate) fn take_retry(
+        &self,
+        limits: &Thresholds,
+        members: Members<'_>,
+        priority: usize,
+        now: Time,
+    ) -> bool {
+        take(&self.retries, self.max_retries(limits, members, priority, now))
     }
 
     /// As many as may be under way, or fewer when fewer are.
-    fn max_retries(&self, limits: &Thresholds, members: Members<'_>, priority: usize) -> u32 {
+    fn max_retries(&self, limits: &Thresholds, members: Members<'_>, priority: usize, now: Time) -> u32 {
         match limits.retry_budget {
             None => limits.max_retries,
             Some(budget) if self.retries.load(Relaxed) < budget.min_retry_concurrency => {
                 budget.min_retry_concurrency
+            }
+            Some(budget) if !budget.interval.is_zero() => {
+                let window = self.window.get_or_init(Box::default);
+                self.budget(budget, window.recent(budget.interval, now))
             }
             Some(budget) => {
                 let active = self.active(members, priority);
@@ -212,6 +245,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn takes_up_to_the_limit() {
@@ -222,24 +256,61 @@ mod tests {
         assert!(take(&count, 2));
     }
 
+    /// Every recorded fact about budgets: counts in, how many retries may be under way out.
     #[test]
     fn budget_facts() {
+        let path = format!("{}/../../tests/vectors/breakers/retry_budget.json", env!("CARGO_MANIFEST_DIR"));
+        let cases: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let hosts = HostArena::default();
         let members = Members { hosts: &hosts, list: &[] };
-        let ledger = Ledger::default();
-        let limits = |percent, min| Thresholds {
-            retry_budget: Some(RetryBudget { budget_percent: percent, min_retry_concurrency: min }),
-            ..Thresholds::default()
-        };
-        // As many retries are under way as the minimum allows, so that the budget itself is asked.
-        ledger.retries.store(5, Relaxed);
-        for (requests, pending, expected) in [(0, 0, 5), (100, 0, 20), (50, 0, 10), (50, 50, 20), (0, 0, 5)] {
-            ledger.requests.store(requests, Relaxed);
-            ledger.pending.store(pending, Relaxed);
-            assert_eq!(ledger.max_retries(&limits(20.0, 5), members, 0), expected);
+        let mut ran = 0;
+        for case in cases.as_array().unwrap() {
+            let (given, expect) = (&case["given"], &case["expect"]);
+            let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0) as u32;
+            let spec = &given["retry_budget"];
+            let limits = Thresholds {
+                max_retries: number(&given["max_retries"]),
+                retry_budget: Some(RetryBudget {
+                    budget_percent: spec["budget_percent"].as_f64().unwrap(),
+                    min_retry_concurrency: number(&spec["min_retry_concurrency"]),
+                    interval: Duration::from_millis(spec["budget_interval_ms"].as_u64().unwrap_or(0)),
+                }),
+                ..Thresholds::default()
+            };
+            let ledger = Ledger::default();
+            let ask = |retries: u32, now| {
+                // As many retries are under way as the minimum allows, so that the budget itself is asked.
+                ledger
+                    .retries
+                    .store(retries.max(limits.retry_budget.unwrap().min_retry_concurrency), Relaxed);
+                ledger.max_retries(&limits, members, 0, now)
+            };
+            let id = &case["id"];
+            if let Some(steps) = given["steps"].as_array().filter(|steps| steps[0].is_array()) {
+                let mut now = Time(0);
+                for (step, wanted) in steps.iter().zip(expect["max_retries_after_step"].as_array().unwrap()) {
+                    let count = step[1].as_u64().unwrap();
+                    match step[0].as_str().unwrap() {
+                        "ticks" => now = now.plus(count * given["tick_ms"].as_u64().unwrap() * 1_000_000),
+                        _ => (0..count).for_each(|_| ledger.begin(&limits, now)),
+                    }
+                    assert_eq!(ask(0, now), number(wanted), "{id}: {step}");
+                }
+            } else {
+                let one = [given.clone()];
+                let steps = given["steps"].as_array().map_or(&one[..], Vec::as_slice);
+                let wanted = &expect["max_retries"];
+                for (at, step) in steps.iter().enumerate() {
+                    ledger.requests.store(number(&step["active"]), Relaxed);
+                    ledger.pending.store(number(&step["pending"]), Relaxed);
+                    let wanted = if wanted.is_array() { &wanted[at] } else { wanted };
+                    assert_eq!(ask(number(&step["retries"]), Time(0)), number(wanted), "{id}: {step}");
+                }
+            }
+            ran += 1;
         }
-        ledger.requests.store(9, Relaxed);
-        assert_eq!(ledger.max_retries(&limits(60.0, 0), members, 0), 5);
-        assert_eq!(ledger.max_retries(&Thresholds::default(), members, 0), 3);
+        assert_eq!(ran, 13);
+        assert_eq!(Ledger::default().max_retries(&Thresholds::default(), members, 0, Time(0)), 3);
     }
 }

@@ -45,6 +45,7 @@ impl Overrides {
                 limits.retry_budget = Some(RetryBudget {
                     budget_percent: percent.unwrap_or(budget.budget_percent),
                     min_retry_concurrency: least.unwrap_or(budget.min_retry_concurrency),
+                    ..budget
                 });
             }
         }

@@ -4,6 +4,7 @@ pub(crate) mod ledger;
 mod limits;
 pub(crate) mod pool;
 pub(crate) mod queue;
+pub(crate) mod window;
 
 mod permit;
 mod raise;

@@ -142,7 +142,7 @@ fn a_lower_limit_holds_at_once() {
 
 #[test]
 fn a_budget_counts_what_is_under_way() {
-    let budget = RetryBudget { budget_percent: 50.0, min_retry_concurrency: 0 };
+    let budget = RetryBudget { budget_percent: 50.0, min_retry_concurrency: 0, ..RetryBudget::default() };
     let limits = Thresholds { max_requests: 100, retry_budget: Some(budget), ..Thresholds::default() };
     let bench = Bench::new(1, limits);
     let slot = bench.members[0].slot;
@@ -153,7 +153,9 @@ fn a_budget_counts_what_is_under_way() {
         bench.give(slot, false);
     }
     assert!(bench.ledger.places() > 4, "places were left behind");
-    let retries = (0..10).filter(|_| bench.ledger.take_retry(&bench.limits, bench.members(), 0)).count();
+    let retries = (0..10)
+        .filter(|_| bench.ledger.take_retry(&bench.limits, bench.members(), 0, crate::clock::Time(0)))
+        .count();
     assert_eq!(retries, 2, "half of four");
 }
 

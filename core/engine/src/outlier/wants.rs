@@ -1,9 +1,9 @@
 //! Which response headers outlier detection, active checks and policies read, by the name that a request is sent to: the
-//! sub-clusters of a composite count as well.
+//! sub-clusters of a composite or aggregate count as well.
 
 use super::Rules;
 use crate::health::IMMEDIATE_FAIL;
-use crate::spec::{ClusterKind, ClusterSource, ClusterSpec, OutcomeAt};
+use crate::spec::{ClusterSource, ClusterSpec, OutcomeAt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Header names by cluster; only clusters that look at more than the status.
@@ -91,7 +91,7 @@ fn spread<'s>(clusters: &'s [ClusterSpec], names: &mut BTreeMap<&'s str, BTreeSe
     while grew {
         grew = false;
         for cluster in clusters {
-            let ClusterKind::Composite(subs) = &cluster.kind else { continue };
+            let subs = cluster.kind.subs();
             let below: Vec<_> = subs.iter().filter_map(|sub| names.get(sub.as_str()).cloned()).collect();
             if below.is_empty() {
                 continue;

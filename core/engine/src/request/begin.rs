@@ -3,7 +3,7 @@
 use super::state::{Course, End, State};
 use super::{Walk, clear};
 use crate::balance::Criteria;
-use crate::clock::Time;
+use crate::clock::{MILLI, Time};
 use crate::engine::Core;
 use crate::hash::policy::{GeneratedCookie, HashInput, HashPolicies};
 use crate::headers::HeaderView;
@@ -12,7 +12,10 @@ use crate::outcome::{Decision, Head, Misuse, NEVER, flags, head_bits, refusal};
 use crate::policies::{ClusterPolicy, Leads, Policies, RequestPolicy, Target};
 use crate::random::Random;
 use crate::request::slab::{Slot, Taken};
-use crate::retry::{Extra, PreviousPriorities, REQUEST_HEADERS, RetryPolicy, RetrySettings, stream_duration};
+use crate::retry::{
+    Extra, PreviousPriorities, REQUEST_HEADERS, RetryPolicy, RetrySettings, grpc_timeout_ms, ill_formed,
+    stream_duration,
+};
 use crate::route::RequestView;
 use crate::spec::RetryOn;
 use std::collections::BTreeMap;
@@ -87,6 +90,8 @@ impl<'a> Walk<'a> {
         let st = &mut *state;
         let unrouted = Course { policies: policies.generation, ..Course::EMPTY };
         st.begin(&unrouted, self.now);
+        let grpc = view.headers.first("content-type").is_some_and(is_grpc);
+        st.grpc = grpc;
         let id =
             Id { engine: self.core.settings.index, slot: index, generation: slot.generation(), attempt: 0 };
         slot.user_data.store(head.user_data, std::sync::atomic::Ordering::Relaxed);
@@ -102,6 +107,12 @@ impl<'a> Walk<'a> {
         };
         st.policy = at;
         let policy = &policies.list[at as usize];
+        let trusted = head.bits & head_bits::INTERNAL != 0;
+        if trusted && let Some(bad) = policy.strict.iter().find_map(|name| ill_formed(name, view.headers)) {
+            st.rare().bad_header = Some(bad);
+            self.refuse(id.pack(), slot, st, refusal::INVALID_HEADERS, 400, flags::IH, out);
+            return Ok(());
+        }
         let (cluster, word, criteria) = match self.lead(policies, policy, view) {
             Ok(led) => led,
             Err(Answer::Direct(status)) => {
@@ -121,16 +132,22 @@ impl<'a> Walk<'a> {
             }
         };
         st.begin(&Course::new(policies, at, cluster), self.now);
+        st.grpc = grpc;
         if self.is_stopped(policies, policy, Some(cluster), id.pack(), slot, st, out) {
             return Ok(());
         }
-        let trusted = head.bits & head_bits::INTERNAL != 0;
         if trusted || policy.limits.grpc.is_some() {
             Self::own_limits(st, policy, trusted, view);
         }
         self.limits(st, head);
-        if policy.duration != NEVER || policies.cluster(cluster).is_some_and(|own| own.streams) {
-            self.durations(st, policy);
+        if stateless.is_none() && policy.hedges(trusted, view) {
+            self.may_hedge(policies, st);
+        }
+        if policy.duration != NEVER
+            || policy.grpc_stream.is_some()
+            || policies.cluster(cluster).is_some_and(|own| own.streams)
+        {
+            self.durations(st, policy, view.headers);
         }
         if let Some(own) = policies.cluster(cluster).filter(|own| own.hashes) {
             self.hash(st, policies, policy, own, head, view);
@@ -141,8 +158,9 @@ impl<'a> Walk<'a> {
         if let Some(own) = policies.cluster(cluster).filter(|own| !own.overrides.is_empty()) {
             Self::overrides(st, &own.overrides, own_criteria.as_ref(), &namespaces, view);
         }
-        if policies.cluster(cluster).is_some_and(|own| own.subsets) {
-            Self::criteria(st, criteria.or(policy.criteria.as_ref()), own_criteria);
+        let again = matches!(policy.leads, Leads::Weighted { .. }) && policies.retry(st).refresh_cluster;
+        if again || policies.cluster(cluster).is_some_and(|own| own.subsets) {
+            Self::criteria(st, criteria.or(policy.criteria.as_ref()), own_criteria, again);
         }
         if let Some(session) = &policy.session {
             Self::session(self.core, st, session, view, !head.override_host.is_empty());
@@ -165,7 +183,7 @@ impl<'a> Walk<'a> {
         if trusted || !retry.is_plain() {
             self.retry_state(st, retry, trusted, view);
         }
-        if retry.refresh_cluster && matches!(policy.leads, Leads::Weighted { .. }) {
+        if retry.refresh_cluster && matches!(policy.leads, Leads::Weighted { .. }) && st.hedge().is_none() {
             st.rare().again = Some((word, vec![cluster]));
         }
         if let Some(Stateless { number }) = stateless {
@@ -250,8 +268,18 @@ impl<'a> Walk<'a> {
 
     /// Limits that are no time-out (section 14.5): the request's, from its start; each attempt's, when it is sent.
     #[cold]
-    fn durations(&self, st: &mut State, policy: &RequestPolicy) {
-        let until = (policy.duration != NEVER).then(|| self.now.plus(policy.duration));
+    fn durations(&self, st: &mut State, policy: &RequestPolicy, headers: HeaderView<'_>) {
+        let mut duration = policy.duration;
+        let asked = || headers.first("grpc-timeout").and_then(grpc_timeout_ms);
+        if let Some((max, offset)) = policy.grpc_stream
+            && let Some(asked) = asked().map(|ms| ms.saturating_mul(MILLI))
+        {
+            let capped = if max == 0 { asked } else { asked.min(max) };
+            duration = capped.saturating_sub(offset);
+            st.marks = true;
+            st.rare().grpc_stream = Some(duration / MILLI);
+        }
+        let until = (duration != NEVER).then(|| self.now.plus(duration));
         st.rare().route_until = until;
         st.deadline = until.map_or(st.deadline, |until| st.deadline.min(until));
     }
@@ -260,7 +288,7 @@ impl<'a> Walk<'a> {
     #[cold]
     fn own_limits(st: &mut State, policy: &RequestPolicy, trusted: bool, view: &RequestView<'_>) {
         let headers = view.headers;
-        let grpc = headers.first("content-type").is_some_and(is_grpc);
+        let grpc = st.grpc;
         let limits = policy.limits.resolve(headers, trusted, grpc);
         (st.timeout, st.per_try) = (limits.timeout, limits.per_try);
         if limits.grpc {
@@ -332,7 +360,7 @@ impl<'a> Walk<'a> {
             self.hash_key(st, policies, key);
         }
         if !start.plain {
-            self.durations(st, policies.request(st));
+            self.durations(st, policies.request(st), HeaderView::EMPTY);
             self.retry_state(st, policies.retry(st), false, &EMPTY);
             if self.is_short_of_time(policies.retry(st).options.as_deref(), st) {
                 self.refuse_short(id.pack(), slot, st, out);
@@ -431,14 +459,14 @@ impl<'a> Walk<'a> {
 
     /// What the route, or its chosen cluster, and the request itself ask of metadata; the request wins.
     #[cold]
-    fn criteria(st: &mut State, route: Option<&Arc<Criteria>>, own: Option<Criteria>) {
-        let criteria = match (route, own) {
-            (Some(route), Some(own)) => Arc::new(own.over(route.fields())),
-            (Some(route), None) => Arc::clone(route),
-            (None, Some(own)) => Arc::new(own),
-            (None, None) => return,
-        };
-        st.rare().criteria = Some(criteria);
+    fn criteria(st: &mut State, route: Option<&Arc<Criteria>>, own: Option<Criteria>, again: bool) {
+        let own = own.map(Arc::new);
+        let criteria = Criteria::both(route, own.as_ref());
+        if criteria.is_some() || again {
+            let rare = st.rare();
+            rare.criteria = criteria;
+            rare.own_criteria = own.filter(|_| again);
+        }
     }
 
     fn limits(&mut self, st: &mut State, head: &Head<'_>) {
@@ -518,6 +546,9 @@ impl<'a> Walk<'a> {
         flag: u32,
         out: &mut Decision,
     ) {
+        if (!st.attempts.is_empty() || st.queued.is_some()) && self.abort_others(slot, id, st, None) {
+            out.bits |= crate::outcome::bits::ABORT_OTHERS;
+        }
         st.flags |= flag;
         st.end = End::Refused(why);
         st.reply_status = status;

@@ -1,89 +1,30 @@
 //! The next attempt, or a wait, or a refusal.
 
+use super::pick::{Brings, Picked};
 use super::state::{Attempt, Phase, State};
 use super::steer::COOLING;
-use super::wanted::wanted;
 use super::{Waiters, Walk, clear};
-use crate::balance::{Criteria, FilterCall, Overrides, PriorityLoad, Selection};
+use crate::balance::Criteria;
 use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
 use crate::clock::{Time, nanos};
-use crate::cluster::ClusterView;
 use crate::engine::Core;
-use crate::hosts::flag;
 use crate::ids::{Id, attempt_mark, request_of};
 use crate::opt_in::OptCounter;
 use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, reason, refusal, resource, span, wait};
 use crate::policies::{Leads, Policies};
+use crate::random::Random;
 use crate::request::slab::Slot;
-use crate::retry::PreviousPriorities;
 use crate::snapshot::Snapshot;
 use crate::spec::ConnectionStyle;
 use crate::stats::Counter;
-use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A queued caller is asked back at least this often: a lost wake-up costs a second, not a hang.
 const ASK_BACK: u64 = 1_000_000_000;
 
-/// A host that a selection found.
-pub(super) struct Picked {
-    pub(super) slot: u32,
-    pub(super) cluster: u32,
-    pub(super) priority: u32,
-    pub(super) bits: u16,
-}
-
-/// What every level of a selection passes on.
-pub(super) struct Want<'w> {
-    hash: Option<u64>,
-    own_hashes: &'w [(u32, Option<u64>)],
-    pub(super) criteria: Option<&'w Criteria>,
-    /// What it brings to filters, by cluster.
-    brought: &'w [(u32, Vec<Option<String>>)],
-    state: &'w State,
-    overrides: Option<&'w Overrides>,
-    /// A host by address, and whether no other will do.
-    wanted: Option<&'w (String, bool)>,
-    number: u32,
-    pub(super) candidates: u32,
-    pub(super) reject: Option<&'w dyn Fn(u32) -> bool>,
-    /// Whether an earlier attempt met a host; only of retries.
-    pub(super) tried: Option<&'w dyn Fn(u32) -> bool>,
-    /// The retry priority plugin, while it acts.
-    priorities: &'w Cell<Option<Box<PreviousPriorities>>>,
-    pub(super) is_retry: bool,
-    pub(super) routing: u8,
-    /// Hosts that an answer spoke against.
-    pub(super) avoid: &'w [(u32, u32)],
-    /// When the first host is back that was set aside.
-    pub(super) cooling: &'w Cell<Time>,
-}
-
-/// What one selection among a cluster's own hosts brings.
-#[derive(Clone, Copy)]
-pub(super) struct Brings<'w> {
-    pub(super) hash: Option<u64>,
-    pub(super) criteria: Option<&'w Criteria>,
-    pub(super) filters: Option<&'w FilterCall<'w>>,
-    pub(super) overrides: Option<&'w Overrides>,
-    pub(super) candidates: u32,
-    pub(super) reject: Option<&'w dyn Fn(u32) -> bool>,
-    /// Of retries, where tried hosts are excluded.
-    pub(super) tried: Option<&'w dyn Fn(u32) -> bool>,
-    pub(super) load: Option<&'w PriorityLoad>,
-}
-
-impl Brings<'static> {
-    const NOTHING: Self = Self {
-        hash: None,
-        criteria: None,
-        filters: None,
-        overrides: None,
-        candidates: 1,
-        reject: None,
-        tried: None,
-        load: None,
-    };
+/// The bit of an attempt that is started beside others.
+fn hedges(st: &State) -> u16 {
+    if st.attempts.is_empty() { 0 } else { bits::HEDGE }
 }
 
 impl<'a> Walk<'a> {
@@ -97,7 +38,9 @@ impl<'a> Walk<'a> {
             return Err(Misuse::Ended);
         }
         let request = request_of(request);
-        match st.phase {
+        let phase = st.phase;
+        match phase {
+            Phase::Flight if st.hedge().is_some() => {}
             Phase::Flight | Phase::Streaming => return Err(Misuse::State),
             Phase::Free | Phase::Done => return Err(Misuse::Ended),
             Phase::Select | Phase::BackOff | Phase::Queued => {}
@@ -114,9 +57,18 @@ impl<'a> Walk<'a> {
             self.refuse_short(request, slot, st, out);
             return Ok(());
         }
+        if st.has_rare {
+            if st.rare().too_large {
+                self.refuse(request, slot, st, refusal::BODY_TOO_LARGE, 507, 0, out);
+                return Ok(());
+            }
+            self.soft_timeouts(policies, st);
+        }
         match st.phase {
+            Phase::Flight => self.wait_for_attempts(request, st, out),
             Phase::BackOff if self.now < st.retry_at => {
-                self.wait(request, st, wait::BACKOFF, st.retry_at.min(st.deadline), out);
+                let why = if st.attempts.is_empty() { wait::BACKOFF } else { wait::HEDGE };
+                self.wait(request, st, why, st.retry_at.min(st.deadline), out);
             }
             Phase::BackOff => self.retry(policies, slot, request, st, out),
             Phase::Queued => self.queued(policies, slot, request, st, out),
@@ -135,6 +87,10 @@ impl<'a> Walk<'a> {
         st: &mut State,
         out: &mut Decision,
     ) {
+        let percent = self.snapshot.clusters[st.cluster as usize].maintenance;
+        if percent != 0 && self.in_maintenance(percent, request, slot, st, out) {
+            return;
+        }
         if !st.stateless {
             st.number = 1;
         } else if st.number > 1 && st.retries && !self.take_retry(request, slot, st, out) {
@@ -152,6 +108,25 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// `upstream.maintenance_mode`: so many of a hundred requests are turned away before anything else.
+    #[cold]
+    fn in_maintenance(
+        &mut self,
+        percent: u8,
+        request: u64,
+        slot: &Slot,
+        st: &mut State,
+        out: &mut Decision,
+    ) -> bool {
+        if percent < 100 && self.random.next_u64() % 100 >= u64::from(percent) {
+            return false;
+        }
+        st.number = 0;
+        self.clusters[st.cluster as usize].counters.count_status(503, false);
+        self.refuse(request, slot, st, refusal::MAINTENANCE, 503, flags::UO, out);
+        true
+    }
+
     /// The retry breaker is asked for a stateless retry: nobody decided it before.
     #[cold]
     fn take_retry(&mut self, request: u64, slot: &Slot, st: &mut State, out: &mut Decision) -> bool {
@@ -160,7 +135,7 @@ impl<'a> Walk<'a> {
         let Some(view) = &entry.view else { return true };
         let counters = &self.clusters[st.cluster as usize].counters;
         let members = Members { hosts: &self.core.hosts, list: &view.members };
-        if !entry.shared.ledgers[p].take_retry(&view.limits[p], members, p) {
+        if !entry.shared.ledgers[p].take_retry(&view.limits[p], members, p, self.now) {
             counters.count(Counter::RqRetryOverflow);
             st.resource = resource::RETRIES;
             self.refuse(request, slot, st, refusal::OVERFLOW, 503, flags::UO, out);
@@ -208,9 +183,12 @@ impl<'a> Walk<'a> {
             at = at.saturating_sub(lead.weight);
             here
         });
-        let Some(cluster) = chosen.map(|lead| lead.cluster) else { return };
-        used.push(cluster);
-        st.course.cluster = cluster;
+        let Some(lead) = chosen else { return };
+        used.push(lead.cluster);
+        st.course.cluster = lead.cluster;
+        let route = lead.criteria.as_ref().or_else(|| policies.request(st).criteria.as_ref());
+        let rare = st.rare();
+        rare.criteria = Criteria::both(route, rare.own_criteria.as_ref());
     }
 
     /// Chooses a host and asks for a permit there.
@@ -267,12 +245,14 @@ impl<'a> Walk<'a> {
             slot: picked.slot,
             birth: facts.birth.load(Relaxed),
             cluster: picked.cluster,
-            bits: picked.bits | if st.is_retry { bits::RETRY } else { 0 },
+            bits: picked.bits | if st.is_retry { bits::RETRY } else { 0 } | hedges(st),
             counted: false,
             answered: false,
             good: false,
             later: false,
             status: 0,
+            hedged: false,
+            told: false,
             priority: picked.priority,
             begun: self.now,
         };
@@ -285,6 +265,9 @@ impl<'a> Walk<'a> {
             let pool = &host.load().pools[p];
             let max = view.limits[p].max_requests;
             if acquire_free(pool, &entry.shared.ledgers[p], max, view.streams) {
+                if view.looks_back {
+                    entry.shared.ledgers[p].begin(&view.limits[p], self.now);
+                }
                 self.go(request, st, attempt, out);
                 return;
             }
@@ -309,12 +292,22 @@ impl<'a> Walk<'a> {
         let style = view.map_or(ConnectionStyle::Count, |view| view.style(st.stateless));
         let permit = {
             let ask = self.ask(attempt.cluster, attempt.slot, st.routing);
-            acquire(&ask, style, request, &slot.grant, &waiters)
+            // One request has one place in queues: while an attempt's permit may still be there, no other may wait.
+            if st.attempts.iter().any(|other| other.counted) {
+                ask.counters.count(Counter::RqPendingOverflow);
+                Permit::Refused(resource::PENDING)
+            } else {
+                acquire(&ask, style, request, &slot.grant, &waiters)
+            }
         };
         match permit {
-            Permit::Granted => self.go(request, st, attempt, out),
+            Permit::Granted => {
+                self.begun(&attempt, st.routing);
+                self.go(request, st, attempt, out);
+            }
             Permit::Counted => {
                 attempt.counted = true;
+                self.begun(&attempt, st.routing);
                 self.go(request, st, attempt, out);
             }
             Permit::Queued => {
@@ -336,9 +329,25 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// A budget that looks back counts beginnings.
+    fn begun(&self, attempt: &Attempt, routing: u8) {
+        let entry = &self.snapshot.clusters[attempt.cluster as usize];
+        let p = usize::from(routing);
+        if let Some(view) = entry.view.as_ref().filter(|view| view.looks_back) {
+            entry.shared.ledgers[p].begin(&view.limits[p], self.now);
+        }
+    }
+
     fn overflow(&mut self, request: u64, slot: &Slot, st: &mut State, which: u8, out: &mut Decision) {
-        st.resource = which;
         self.clusters[st.cluster as usize].counters.count_status(503, false);
+        if !st.attempts.is_empty() {
+            // As a reset that others may make good (section 15).
+            st.phase = Phase::Flight;
+            (out.host, out.host_version) = (0, 0);
+            self.wait_for_attempts(request, st, out);
+            return;
+        }
+        st.resource = which;
         self.refuse(request, slot, st, refusal::OVERFLOW, 503, flags::UO, out);
     }
 
@@ -368,6 +377,7 @@ impl<'a> Walk<'a> {
                 st.queued = None;
                 out.host = attempt.slot;
                 out.host_version = self.core.hosts.facts(attempt.slot).version.load(Relaxed);
+                self.begun(&attempt, st.routing);
                 self.go(request, st, attempt, out);
             }
             Place::Overflow => {
@@ -407,6 +417,9 @@ impl<'a> Walk<'a> {
     /// The deadline passed while nothing was in flight (section 14.3).
     fn too_late(&mut self, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
         let waited = st.phase == Phase::Queued && self.leave_queue(slot, request, st);
+        if self.time_out_all(slot, request, st) {
+            out.bits |= bits::ABORT_OTHERS;
+        }
         let counters = &self.clusters[st.cluster as usize].counters;
         if waited {
             counters.count(Counter::RqCancelled);
@@ -436,7 +449,7 @@ impl<'a> Walk<'a> {
         self.refuse(request, slot, st, refusal::DEADLINE, 504, flags::UT, out);
     }
 
-    fn wait(&mut self, request: u64, st: &State, why: u8, until: Time, out: &mut Decision) {
+    pub(super) fn wait(&self, request: u64, st: &State, why: u8, until: Time, out: &mut Decision) {
         out.kind = kind::WAIT;
         out.request = request;
         out.number = st.number;
@@ -469,6 +482,7 @@ impl<'a> Walk<'a> {
                 if let Some(session) = &mut st.rare().session {
                     session.host = Some((attempt.slot, attempt.birth));
                 }
+                self.arm_hedge(st, attempt.mark, out);
             }
         }
         out.bits = bits | self.signals();
@@ -478,7 +492,7 @@ impl<'a> Walk<'a> {
             if st.has_rare
                 && let Some(plugin) = st.rare.as_deref_mut().and_then(|rare| rare.priorities.as_mut())
             {
-                plugin.attempted(attempt.priority);
+                plugin.attempted(attempt.cluster, attempt.priority);
             }
         }
         st.attempts.push(attempt);
@@ -512,214 +526,5 @@ impl<'a> Walk<'a> {
             bits |= bits::REWRITE;
         }
         bits
-    }
-
-    /// One host for this attempt, or why there is none (a number of [`resource`]).
-    fn host(&mut self, policies: &Policies, st: &mut State) -> Result<Picked, u8> {
-        let priorities = Cell::new(None);
-        if st.is_retry && st.has_rare {
-            priorities.set(st.rare.as_deref_mut().and_then(|rare| rare.priorities.take()));
-        }
-        let cooling = Cell::new(Time::NEVER);
-        let picked = self.host_with(policies, st, &priorities, &cooling);
-        match &picked {
-            Ok(picked) => {
-                if picked.bits & bits::PROBE != 0 {
-                    st.plain_success = false;
-                }
-                if cooling.get() != Time::NEVER {
-                    self.walked(st, picked.cluster);
-                }
-            }
-            Err(COOLING) => st.rare().opted.cools_until = cooling.get(),
-            Err(_) => {}
-        }
-        if let Some(plugin) = priorities.take() {
-            st.rare().priorities = Some(plugin);
-        }
-        picked
-    }
-
-    fn host_with(
-        &mut self,
-        policies: &Policies,
-        st: &State,
-        priorities: &Cell<Option<Box<PreviousPriorities>>>,
-        cooling: &Cell<Time>,
-    ) -> Result<Picked, u8> {
-        let rare = st.rare.as_deref().filter(|_| st.has_rare);
-        let own_hashes = rare.map_or(&[][..], |rare| &rare.own_hashes);
-        let retry = policies.retry(st);
-        let hosts = &self.core.hosts;
-        let tried = &st.tried;
-        let named = rare.map_or(&[][..], |rare| &rare.tried);
-        let met = |slot: u32| {
-            tried.contains(&(slot, hosts.facts(slot).birth.load(Relaxed)))
-                || (!named.is_empty()
-                    && hosts.info(slot).is_some_and(|(_, info)| named.contains(&info.address)))
-        };
-        let reject = |slot: u32| {
-            if retry.omit_canary_hosts && hosts.flags(slot) & flag::CANARY != 0 {
-                return true;
-            }
-            if retry.omits_by_metadata()
-                && hosts.info(slot).is_some_and(|(_, info)| retry.omits(info.metadata.0.get("envoy.lb")))
-            {
-                return true;
-            }
-            retry.previous_hosts && met(slot)
-        };
-        let predicates = st.is_retry && retry.rejects();
-        let want = Want {
-            hash: st.hash,
-            criteria: rare.and_then(|rare| rare.criteria.as_deref()),
-            overrides: rare.and_then(|rare| rare.overrides.as_ref()),
-            own_hashes,
-            brought: rare.and_then(|rare| rare.brought.as_ref()).map_or(&[], |own| &own.values),
-            state: st,
-            wanted: rare.and_then(|rare| rare.wanted.as_ref()).filter(|_| !st.is_retry && st.number <= 1),
-            number: rare.map_or(st.number, |rare| rare.opted.step(st.number)),
-            candidates: if st.is_retry { retry.candidates } else { 1 },
-            reject: if predicates { Some(&reject) } else { None },
-            tried: if st.is_retry { Some(&met) } else { None },
-            priorities,
-            is_retry: st.is_retry,
-            routing: st.routing,
-            avoid: rare.map_or(&[], |rare| &rare.opted.avoid),
-            cooling,
-        };
-        self.pick(st.cluster, &want)
-    }
-
-    /// One selection in one cluster; a composite hands on to the sub-cluster of this attempt.
-    fn pick(&mut self, cluster: u32, want: &Want<'_>) -> Result<Picked, u8> {
-        let Some(view) = &self.snapshot.clusters[cluster as usize].view else {
-            return Err(resource::SUB_CLUSTER_MISSING);
-        };
-        if let Some((address, strict)) = want.wanted {
-            let found = wanted(&self.core.hosts, view, address);
-            let out = found.is_some_and(|(slot, _)| self.sits_out(view, slot, want.cooling));
-            match found.filter(|_| !out) {
-                Some((slot, priority)) => return Ok(Picked { slot, cluster, priority, bits: 0 }),
-                None if out && *strict => return Err(COOLING),
-                // A composite has no hosts: the word is its sub-cluster's.
-                None if *strict && view.composite.is_none() => return Err(resource::NONE),
-                None => {}
-            }
-        }
-        match &view.composite {
-            Some(subs) => self.composite(subs, want),
-            None => {
-                let own = want.own_hashes.iter().find(|(of, _)| *of == cluster);
-                let hash = own.map_or(want.hash, |(_, hash)| *hash);
-                let load = want.priorities.take().and_then(|mut plugin| {
-                    let prepared = view.view(&self.core.hosts).prepared;
-                    let load = plugin.load(prepared.healthy_availability(), prepared.degraded_availability());
-                    want.priorities.set(Some(plugin));
-                    load
-                });
-                let own = want.brought.iter().find(|(of, _)| *of == cluster);
-                let call = own.map(|(_, values)| FilterCall::new(values, self.previous(want.state, view)));
-                let brings = Brings {
-                    hash,
-                    criteria: want.criteria,
-                    filters: call.as_ref(),
-                    overrides: want.overrides,
-                    candidates: want.candidates,
-                    reject: want.reject,
-                    tried: want.tried.filter(|_| view.spec.exclude_tried),
-                    load: load.as_ref(),
-                };
-                let picked = if view.steer.is_some() || !want.avoid.is_empty() {
-                    self.steered(cluster, view, want, brings)
-                } else {
-                    self.among(cluster, view, brings)
-                };
-                match &call {
-                    Some(call) => {
-                        let why = self.filters_told(cluster, call);
-                        picked.map_err(
-                            |found| if why == resource::NONE || found == COOLING { found } else { why },
-                        )
-                    }
-                    None => picked,
-                }
-            }
-        }
-    }
-
-    /// One selection among a cluster's own hosts.
-    #[inline]
-    pub(super) fn among(
-        &mut self,
-        cluster: u32,
-        view: &ClusterView,
-        brings: Brings<'_>,
-    ) -> Result<Picked, u8> {
-        let mine = &mut self.clusters[cluster as usize];
-        let Some(scheduler) = &mut mine.scheduler else { return Err(resource::SUB_CLUSTER_MISSING) };
-        // Only a bounded load asks; where one acts, no credits lie at hosts, so the count is exact.
-        let active = |p: usize| mine.shared.ledgers[p].places();
-        let cluster_active = if view.bounded { active(0).saturating_add(active(1)) } else { 0 };
-        let mut selection = Selection {
-            hash: brings.hash,
-            criteria: brings.criteria,
-            filters: brings.filters,
-            overrides: brings.overrides,
-            random: self.random,
-            now: self.now,
-            candidates: brings.candidates,
-            reject: brings.reject,
-            cluster_active,
-            load: brings.load,
-            counters: &mine.counters,
-            priority: 0,
-            panic: false,
-            degraded: false,
-        };
-        let seen = view.view(&self.core.hosts);
-        let slot = match brings.tried {
-            None => scheduler.choose(seen, &mut selection),
-            Some(tried) => scheduler.choose_untried(seen, &mut selection, tried),
-        };
-        let slot = slot.ok_or(resource::NONE)?;
-        let bits = if selection.panic { bits::PANIC } else { 0 }
-            | if selection.degraded { bits::DEGRADED } else { 0 };
-        Ok(Picked { slot, cluster, priority: selection.priority, bits })
-    }
-
-    /// Attempt N goes to the N-th sub-cluster, or forward to the next that has a host
-    /// (`spec/composite-and-aggregate.md` A2).
-    fn composite(&mut self, subs: &[u32], want: &Want<'_>) -> Result<Picked, u8> {
-        let Some(first) = (want.number as usize).checked_sub(1) else {
-            return Err(resource::NO_ATTEMPT_NUMBER);
-        };
-        if first >= subs.len() {
-            return Err(resource::PAST_LAST_SUB_CLUSTER);
-        }
-        let mut why = resource::SUB_CLUSTER_EMPTY;
-        for (walked, sub) in subs[first..].iter().enumerate() {
-            match self.pick(*sub, want) {
-                Ok(mut picked) => {
-                    if walked > 0 {
-                        picked.bits |= bits::FALLBACK;
-                    }
-                    return Ok(picked);
-                }
-                Err(resource::NONE) => {
-                    let empty = self.snapshot.clusters[*sub as usize]
-                        .view
-                        .as_ref()
-                        .is_none_or(|view| view.members.is_empty());
-                    why = if empty { resource::SUB_CLUSTER_EMPTY } else { resource::SUB_CLUSTER_REFUSED };
-                }
-                Err(inner) => why = inner,
-            }
-            if !self.snapshot.runtime.composite_skip_empty {
-                break;
-            }
-        }
-        // Whose hosts are set aside will have them again.
-        Err(if want.cooling.get() == Time::NEVER { why } else { COOLING })
     }
 }

@@ -1,5 +1,6 @@
 //! Ends of attempts and requests: what is held is given back, once.
 
+use super::hedge::is_global_timeout;
 use super::report::{grpc_of, grpc_to_http};
 use super::state::{Attempt, Phase, State};
 use super::{Waiters, Walk};
@@ -134,9 +135,11 @@ impl Walk<'_> {
             let kind = if outcome.failure == failure::NONE {
                 failure::CONNECTION_TERMINATION
             } else {
-                outcome.failure
+                self.which_timeout(st, outcome.failure)
             };
-            st.flags |= reply_of(kind).1;
+            let route_over = st.has_rare && st.rare().route_over;
+            st.flags |= if route_over { 0 } else { reply_of(kind).1 };
+            self.count_limit(st, &attempt, kind, route_over);
             if kind == failure::REMOTE_RESET && self.speaks_http2(&attempt) {
                 self.clusters[attempt.cluster as usize].counters.count(Counter::RqRxReset);
             }
@@ -145,10 +148,15 @@ impl Walk<'_> {
             if attempt.later {
                 self.cut_short(&mut st.attempts[at]);
             }
-        } else if attempt.later {
-            let grpc = grpc_of(outcome, trailers).map(grpc_to_http);
-            self.whole(st, at, grpc);
-        } else if grpc_of(outcome, trailers).is_some_and(|status| status != 0) {
+        }
+        let status = grpc_of(outcome, trailers);
+        if attempt.later {
+            if !broken {
+                self.whole(st, at, status.map(grpc_to_http));
+            }
+        } else if st.grpc {
+            self.end_of_grpc(&attempt, status.filter(|_| !broken));
+        } else if !broken && status.is_some_and(|status| status != 0) {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
         if !broken && st.has_rare {
@@ -160,6 +168,19 @@ impl Walk<'_> {
             self.done(request, slot, st);
         }
         Ok(self.verdict(st, action::FORWARD, reason::STREAM_ENDED, 0, 0))
+    }
+
+    /// The host counts a gRPC stream by its trailers; outlier detection has judged its headers, and reads successes
+    /// from the host's count.
+    #[cold]
+    fn end_of_grpc(&mut self, attempt: &Attempt, status: Option<u8>) {
+        let facts = self.core.hosts.facts(attempt.slot);
+        if status.is_some_and(|status| grpc_to_http(status) < 500) {
+            facts.rq_success.fetch_add(1, Relaxed);
+            return;
+        }
+        facts.rq_error.fetch_add(1, Relaxed);
+        self.tell_answer(attempt, 200, 200, false, false, HeaderView::EMPTY);
     }
 
     /// `cancel`: the host is not judged, no retry; the request ends unless others are in flight.
@@ -176,12 +197,13 @@ impl Walk<'_> {
         self.tell_cancelled(&st.attempts[at].clone());
         self.cut(slot, request_of(attempt), st, at);
         if st.attempts.is_empty() {
+            self.leave_queue(slot, request_of(attempt), st);
             self.done(request_of(attempt), slot, st);
         }
         self.verdict(st, action::FORWARD, reason::CLIENT_GONE, 0, 0)
     }
 
-    fn cut(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize) {
+    pub(super) fn cut(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize) {
         let closed = self.closes(&st.attempts[at], false);
         self.end_attempt(slot, request, st, at, closed, false);
     }
@@ -200,15 +222,13 @@ impl Walk<'_> {
     }
 
     pub(crate) fn finish_locked(&mut self, slot: &Slot, request: u64, st: &mut State, why: u32) -> Packed {
-        let timed_out = why == finish::GLOBAL_TIMEOUT && st.phase != Phase::Streaming;
+        let timed_out = is_global_timeout(why, st.phase);
         let late = if st.alternate { 204 } else { 504 };
+        if timed_out {
+            self.time_out_all(slot, request, st);
+        }
         while !st.attempts.is_empty() {
-            if timed_out {
-                self.time_out(&st.attempts[0].clone(), st.alternate);
-                self.probe_failed(&mut st.attempts[0], failure::GLOBAL_TIMEOUT);
-                self.clusters[st.cluster as usize].counters.count(Counter::RqTimeout);
-                self.clusters[st.cluster as usize].counters.count_status(late, false);
-            } else if why != finish::SHUTDOWN {
+            if why != finish::SHUTDOWN {
                 self.tell_cancelled(&st.attempts[0].clone());
             }
             self.cut(slot, request, st, 0);
@@ -223,7 +243,11 @@ impl Walk<'_> {
         let (status, flag) = match why {
             finish::GLOBAL_TIMEOUT => (late, flags::UT),
             finish::CLIENT_GONE => (0, flags::DC),
-            finish::MAX_DURATION => (504, flags::UMSDR),
+            // The connection manager's answer, which sets no flag (section 14.5).
+            finish::MAX_DURATION if st.phase != Phase::Streaming => {
+                st.rare().route_over = true;
+                (if st.upload_open { 408 } else { 504 }, 0)
+            }
             _ => (0, 0),
         };
         st.flags |= flag;
@@ -243,13 +267,15 @@ impl Walk<'_> {
     }
 
     /// The global limit ran out on an attempt (section 14.3).
-    fn time_out(&mut self, attempt: &Attempt, alternate: bool) {
+    pub(super) fn time_out(&mut self, attempt: &Attempt, alternate: bool) {
         let facts = self.core.hosts.facts(attempt.slot);
         facts.rq_timeout.fetch_add(1, Relaxed);
         if !attempt.answered {
             facts.rq_error.fetch_add(1, Relaxed);
         }
-        self.tell_failure(attempt, failure::GLOBAL_TIMEOUT, alternate);
+        if !attempt.told {
+            self.tell_failure(attempt, failure::GLOBAL_TIMEOUT, alternate);
+        }
     }
 
     /// A fact about a request or attempt. Stale ids are accepted.
@@ -286,13 +312,20 @@ impl Walk<'_> {
                 if let Some(until) = rare.and_then(|rare| rare.route_until) {
                     st.deadline = st.deadline.min(until);
                 }
+                self.upload_ended(st);
             }
             note::RETRY_ABANDONED if st.retries => {
                 st.retries = false;
                 st.abandoned = true;
                 self.clusters[st.cluster as usize].counters.count(Counter::RetryOrShadowAbandoned);
+                // A retry that waits has nothing whole to send any more.
+                self.free_retry(st);
+                st.rare().too_large |= st.attempts.is_empty() && st.phase == Phase::BackOff;
             }
-            note::INTERIM => st.interim = true,
+            note::INTERIM if !st.interim => {
+                st.interim = true;
+                self.clusters[st.cluster as usize].counters.count_status(100, false);
+            }
             _ => {}
         }
         Ok(self.signals() & (bits::WAKE | bits::EVENTS))

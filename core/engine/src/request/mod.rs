@@ -9,12 +9,16 @@ mod begin;
 mod choose;
 mod close;
 mod filters;
+mod hedge;
 mod measure;
 mod opt_in;
+mod pick;
 mod report;
 mod session;
 mod steer;
 mod tell;
+#[cfg(test)]
+mod tests;
 mod wanted;
 
 use crate::breaker::{Ask, Grant, Promotions};
@@ -32,6 +36,7 @@ use slab::{Slab, Slot, Stock};
 pub(crate) use begin::is_grpc;
 pub use begin::{Stateless, UNKNOWN_TARGET};
 pub(crate) use measure::Measures;
+use report::Decided;
 pub use report::Report;
 #[cfg(test)]
 pub(crate) use report::grpc_to_http;

@@ -148,7 +148,7 @@ impl Walk<'_> {
     /// Whether the next attempt goes to another cluster than the one that answered: nobody there asked for a wait.
     fn goes_elsewhere(&self, st: &State, answered: u32) -> bool {
         let view = self.snapshot.clusters[st.cluster as usize].view.as_ref();
-        let Some(subs) = view.and_then(|view| view.composite.as_ref()) else { return false };
+        let Some(subs) = view.and_then(|view| view.composite()) else { return false };
         let next = st.number.saturating_add(1);
         let (stays, step) = opted(st).map_or((false, next), |opted| (opted.stays, opted.step(next)));
         let sub = (step as usize).checked_sub(1).and_then(|at| subs.get(at));
@@ -211,7 +211,7 @@ impl Walk<'_> {
     fn step_beyond(&self, st: &State, answered: u32) -> Result<u32, Last> {
         let now = opted(st).map_or(st.number, |opted| opted.step(st.number)).max(1);
         let view = self.snapshot.clusters[st.cluster as usize].view.as_ref();
-        let Some(subs) = view.and_then(|view| view.composite.as_ref()) else { return Ok(now + 1) };
+        let Some(subs) = view.and_then(|view| view.composite()) else { return Ok(now + 1) };
         let step = step_of(subs, now, answered);
         if (step as usize) < subs.len() { Ok(step + 1) } else { Err(Last) }
     }
@@ -220,7 +220,7 @@ impl Walk<'_> {
     #[cold]
     pub(super) fn walked(&self, st: &mut State, chosen: u32) {
         let view = self.snapshot.clusters[st.cluster as usize].view.as_ref();
-        let Some(subs) = view.and_then(|view| view.composite.as_ref()) else { return };
+        let Some(subs) = view.and_then(|view| view.composite()) else { return };
         let now = opted(st).map_or(st.number, |opted| opted.step(st.number)).max(1);
         let (number, step) = (st.number, step_of(subs, now, chosen));
         st.rare().opted.set_step(number, step);

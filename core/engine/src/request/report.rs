@@ -35,7 +35,7 @@ pub enum Report {
 }
 
 /// The answer of the decision (section 8).
-enum Decided {
+pub(super) enum Decided {
     Yes { after_ms: u64, reason: u8 },
     No(u8),
 }
@@ -162,8 +162,9 @@ impl<'a> Walk<'a> {
                 return Err(Misuse::Invalid);
             }
             // From here on the client has seen something: no retry of any kind.
-            if matches!(status, 100 | 102 | 103 | 104) {
+            if matches!(status, 100 | 102 | 103 | 104) && !st.interim {
                 st.interim = true;
+                self.clusters[st.cluster as usize].counters.count_status(status, false);
             }
             return Ok(self.verdict(st, action::NONE, reason::NONE, status, 0));
         }
@@ -172,14 +173,16 @@ impl<'a> Walk<'a> {
             HeaderView::new(names.as_deref().unwrap_or(&[]), outcome.headers).ok_or(Misuse::Invalid)?;
         let grpc = grpc_of(outcome, headers);
         let code = grpc.map_or(status, grpc_to_http);
-        let attempt = st.attempts[at];
-        let at_end = self.judges_at_end(&attempt);
+        let at_end = self.judges_at_end(&st.attempts[at]);
         if at_end && whole && outcome.bits & outcome_bits::CUT != 0 {
+            let attempt = st.attempts[at];
             self.tell_failure(&attempt, failure::CONNECTION_TERMINATION, st.alternate);
             self.cut_short(&mut st.attempts[at]);
             return Ok(self.forward_cut(slot, request, st, at, status));
         }
         let good = code < 500;
+        st.attempts[at].good = good;
+        let attempt = st.attempts[at];
         if !good {
             self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
@@ -207,6 +210,19 @@ impl<'a> Walk<'a> {
         } else {
             Retry::No
         };
+        if st.has_rare && attempt.hedged {
+            let why = Self::word_of_hedged(retry, status);
+            (st.attempts[at].later, st.attempts[at].status) = (later, code);
+            if Self::others_may_do_better_than(st, at, why) {
+                if later {
+                    self.tell_late(st, at, status, code, grpc.is_some(), headers);
+                }
+                self.cut(slot, request, st, at);
+                return Ok(self.verdict(st, action::DISCARD, reason::OTHERS_IN_FLIGHT, status, 0));
+            }
+            self.gates_answered(st, status, grpc, headers, whole);
+            return Ok(self.forward(slot, request, st, at, outcome, status, why, whole));
+        }
         let retry = match options.filter(|options| status >= 400 && !options.classes.is_empty()) {
             Some(options) => self.classify(st, at, options, status, headers, outcome, retry),
             None => retry,
@@ -230,10 +246,7 @@ impl<'a> Walk<'a> {
             Decided::Yes { after_ms, reason } => {
                 Self::settle(st);
                 if later {
-                    self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
-                    if attempt.bits & bits::PROBE != 0 {
-                        self.probed(&mut st.attempts[at], good);
-                    }
+                    self.tell_late(st, at, status, code, grpc.is_some(), headers);
                 }
                 st.timeout_retry = false;
                 self.clusters[st.cluster as usize].counters.count_status(status, true);
@@ -242,24 +255,18 @@ impl<'a> Walk<'a> {
                 Ok(self.schedule(request, slot, st, status, after_ms, reason))
             }
             Decided::No(why) => {
-                self.clusters[st.cluster as usize].counters.count_status(status, false);
+                (st.attempts[at].later, st.attempts[at].status) = (later, code);
+                if st.attempts.len() > 1 && Self::others_may_do_better_than(st, at, why) {
+                    if later {
+                        self.tell_late(st, at, status, code, grpc.is_some(), headers);
+                    }
+                    self.cut(slot, request, st, at);
+                    return Ok(self.verdict(st, action::DISCARD, reason::OTHERS_IN_FLIGHT, status, 0));
+                }
                 if st.has_rare {
                     self.gates_answered(st, status, grpc, headers, whole);
                 }
-                if whole {
-                    let closed = outcome.bits & outcome_bits::CLOSED != 0;
-                    self.end_attempt(slot, request, st, at, closed, good);
-                    self.done(request, slot, st);
-                    return Ok(self.verdict(st, action::FORWARD, why, status, 0));
-                }
-                if good && !later {
-                    self.core.hosts.facts(attempt.slot).rq_success.fetch_add(1, Relaxed);
-                }
-                (st.attempts[at].later, st.attempts[at].status) = (later, code);
-                st.attempts[at].answered = true;
-                st.attempts[at].good = status < 400;
-                st.phase = Phase::Streaming;
-                Ok(self.verdict(st, action::FORWARD, why, status, 0))
+                Ok(self.forward(slot, request, st, at, outcome, status, why, whole))
             }
         }
     }
@@ -267,13 +274,82 @@ impl<'a> Walk<'a> {
     /// A whole answer whose body was cut short counts as a failure, and is given to the client as it is.
     #[cold]
     fn forward_cut(&mut self, slot: &Slot, request: u64, st: &mut State, at: usize, status: u16) -> Packed {
-        self.free_retry(st);
+        let mark = st.attempts[at].mark;
+        let others = if self.abort_others(slot, request, st, Some(mark)) { bits::ABORT_OTHERS } else { 0 };
         st.flags |= flags::UC;
         self.clusters[st.cluster as usize].counters.count_status(status, false);
-        let closed = self.closes(&st.attempts[at], false);
-        self.end_attempt(slot, request, st, at, closed, false);
+        let closed = self.closes(&st.attempts[0], false);
+        self.end_attempt(slot, request, st, 0, closed, false);
         self.done(request, slot, st);
-        self.verdict(st, action::FORWARD, reason::RESPONSE_STARTED, status, 0)
+        self.verdict(st, action::FORWARD, reason::RESPONSE_STARTED, status, 0).with(others)
+    }
+
+    /// What is said of an attempt for which another one was started long ago: it wins, or it is as if it had failed.
+    fn word_of_hedged(retry: Retry, status: u16) -> u8 {
+        match retry {
+            Retry::No if status < 400 => reason::SUCCESS,
+            Retry::No => reason::NOT_RETRIABLE,
+            _ => reason::ALREADY_HEDGED,
+        }
+    }
+
+    /// An answer that was to be judged at its end has none any more.
+    #[cold]
+    fn tell_late(
+        &mut self,
+        st: &mut State,
+        at: usize,
+        status: u16,
+        code: u16,
+        grpc: bool,
+        headers: HeaderView<'_>,
+    ) {
+        let (attempt, good) = (st.attempts[at], code < 500);
+        self.tell_answer(&attempt, status, code, grpc, good, headers);
+        if attempt.bits & bits::PROBE != 0 {
+            self.probed(&mut st.attempts[at], good);
+        }
+    }
+
+    /// The answer is the client's.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one locked request")]
+    #[inline]
+    fn forward(
+        &mut self,
+        slot: &Slot,
+        request: u64,
+        st: &mut State,
+        at: usize,
+        outcome: &Outcome<'_>,
+        status: u16,
+        why: u8,
+        whole: bool,
+    ) -> Packed {
+        self.clusters[st.cluster as usize].counters.count_status(status, false);
+        let attempt = st.attempts[at];
+        let good = attempt.good;
+        let mut at = at;
+        let mut others = 0;
+        if st.attempts.len() > 1 || st.phase != Phase::Flight {
+            if self.abort_others(slot, request, st, Some(attempt.mark)) {
+                others = bits::ABORT_OTHERS;
+            }
+            at = 0;
+        }
+        if whole {
+            let closed = outcome.bits & outcome_bits::CLOSED != 0;
+            self.end_attempt(slot, request, st, at, closed, good);
+            self.done(request, slot, st);
+            return self.verdict(st, action::FORWARD, why, status, 0).with(others);
+        }
+        // How a gRPC stream went is told by its trailers.
+        if good && !st.grpc && !attempt.later {
+            self.core.hosts.facts(attempt.slot).rq_success.fetch_add(1, Relaxed);
+        }
+        st.attempts[at].answered = true;
+        st.attempts[at].good = status < 400;
+        st.phase = Phase::Streaming;
+        self.verdict(st, action::FORWARD, why, status, 0).with(others)
     }
 
     /// The names that a report's header block is over.
@@ -313,6 +389,8 @@ impl<'a> Walk<'a> {
         if connect {
             // Its connection never carried it.
             theirs.uncount(Counter::RqTotal);
+            let shared = &self.snapshot.clusters[attempt.cluster as usize].shared;
+            shared.ledgers[usize::from(st.routing)].take_back();
             theirs.count(Counter::RqPendingFailureEject);
             theirs.count(Counter::CxConnectFail);
             if kind == failure::CONNECT_TIMEOUT {
@@ -328,27 +406,13 @@ impl<'a> Walk<'a> {
                 _ => {}
             }
         }
-        let ours = &self.clusters[st.cluster as usize].counters;
-        match kind {
-            failure::PER_TRY_TIMEOUT => ours.count(Counter::RqPerTryTimeout),
-            failure::PER_TRY_IDLE_TIMEOUT => ours.count(Counter::RqPerTryIdleTimeout),
-            failure::GLOBAL_TIMEOUT => ours.count(Counter::RqTimeout),
-            failure::MAX_STREAM_DURATION if !route_over => {
-                self.clusters[attempt.cluster as usize].counters.count(Counter::RqMaxDurationReached);
-            }
-            _ => {}
-        }
-        let timeout = matches!(
-            kind,
-            failure::PER_TRY_TIMEOUT | failure::PER_TRY_IDLE_TIMEOUT | failure::GLOBAL_TIMEOUT
-        );
-        if timeout {
-            facts.rq_timeout.fetch_add(1, Relaxed);
-        }
+        let timeout = self.count_limit(st, &attempt, kind, route_over);
         if !matches!(kind, failure::OVERFLOW | failure::MAX_STREAM_DURATION) {
             facts.rq_error.fetch_add(1, Relaxed);
         }
-        self.tell_failure(&attempt, kind, st.alternate);
+        if !(attempt.told && kind == failure::GLOBAL_TIMEOUT) {
+            self.tell_failure(&attempt, kind, st.alternate);
+        }
         self.probe_failed(&mut st.attempts[at], kind);
         let unsent = connect || kind == failure::OVERFLOW || outcome.bits & outcome_bits::NOT_SENT != 0;
         st.sent |= !unsent;
@@ -358,6 +422,8 @@ impl<'a> Walk<'a> {
         let decided = if last {
             self.free_retry(st);
             Decided::No(reason::NOT_RETRIABLE)
+        } else if attempt.hedged {
+            Decided::No(reason::ALREADY_HEDGED)
         } else {
             let untouched = kind == failure::REFUSED_STREAM;
             let options = policies.retry(st).options.as_deref();
@@ -366,6 +432,7 @@ impl<'a> Walk<'a> {
         let closed = self.closes(&attempt, connect || kind == failure::CONNECTION_TERMINATION);
         self.end_attempt(slot, request, st, at, closed, false);
         let (mut status, mut flag) = reply_of(kind);
+        let mut others = 0;
         if route_over {
             flag = 0;
         }
@@ -385,6 +452,16 @@ impl<'a> Walk<'a> {
                 if kind != failure::MAX_STREAM_DURATION {
                     self.clusters[st.cluster as usize].counters.count_status(status, false);
                 }
+                let limit = timeout || kind == failure::MAX_STREAM_DURATION;
+                if !st.attempts.is_empty() || st.phase != Phase::Flight {
+                    if !limit && st.awaits() {
+                        return self.verdict(st, action::DISCARD, reason::OTHERS_IN_FLIGHT, status, 0);
+                    }
+                    let timed_out = kind == failure::GLOBAL_TIMEOUT && self.time_out_all(slot, request, st);
+                    if self.abort_others(slot, request, st, None) || timed_out {
+                        others = bits::ABORT_OTHERS;
+                    }
+                }
                 st.flags |= flag;
                 st.end = End::Failed(kind);
                 st.reply_status = status;
@@ -392,9 +469,26 @@ impl<'a> Walk<'a> {
                     self.gates_local(st, status);
                 }
                 self.done(request, slot, st);
-                self.verdict(st, action::FORWARD, why, status, 0)
+                self.verdict(st, action::FORWARD, why, status, 0).with(others)
             }
         }
+    }
+
+    /// Counts a limit that ended an attempt. Whether it is a time-out.
+    pub(super) fn count_limit(&self, st: &State, attempt: &Attempt, kind: u8, route_over: bool) -> bool {
+        let ours = &self.clusters[st.cluster as usize].counters;
+        match kind {
+            failure::PER_TRY_TIMEOUT => ours.count(Counter::RqPerTryTimeout),
+            failure::PER_TRY_IDLE_TIMEOUT => ours.count(Counter::RqPerTryIdleTimeout),
+            failure::GLOBAL_TIMEOUT => ours.count(Counter::RqTimeout),
+            failure::MAX_STREAM_DURATION if !route_over => {
+                self.clusters[attempt.cluster as usize].counters.count(Counter::RqMaxDurationReached);
+                return false;
+            }
+            _ => return false,
+        }
+        self.core.hosts.facts(attempt.slot).rq_timeout.fetch_add(1, Relaxed);
+        true
     }
 
     /// Whether the request's duration ends before its global limit does.
@@ -416,7 +510,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A time-out of unknown kind is the global one once the deadline is reached, else the try's.
-    fn which_timeout(&self, st: &mut State, kind: u8) -> u8 {
+    pub(super) fn which_timeout(&self, st: &mut State, kind: u8) -> u8 {
         if kind != failure::TIMEOUT {
             return kind;
         }
@@ -442,7 +536,7 @@ impl<'a> Walk<'a> {
 
     /// Section 8.
     #[inline]
-    fn decide(&mut self, st: &mut State, retry: Retry, seen: &Seen<'_>) -> Decided {
+    pub(super) fn decide(&mut self, st: &mut State, retry: Retry, seen: &Seen<'_>) -> Decided {
         let good = seen.good;
         self.free_retry(st);
         if !st.retries {
@@ -489,7 +583,7 @@ impl<'a> Walk<'a> {
             let ledger = &entry.shared.ledgers[p];
             let limits = entry.view.as_ref().map_or(&self.core.no_limits, |v| &v.limits[p]);
             let list = entry.view.as_ref().map_or(&[][..], |view| &view.members);
-            if !ledger.take_retry(limits, Members { hosts: &self.core.hosts, list }, p) {
+            if !ledger.take_retry(limits, Members { hosts: &self.core.hosts, list }, p, self.now) {
                 counters.count(Counter::RqRetryOverflow);
                 st.flags |= flags::UO;
                 return Decided::No(reason::RETRY_OVERFLOW);
@@ -538,9 +632,7 @@ impl<'a> Walk<'a> {
         after_ms: u64,
         why: u8,
     ) -> Packed {
-        st.back_off_kind = why;
-        st.retry_at = self.now.plus(after_ms.saturating_mul(MILLI));
-        st.phase = Phase::BackOff;
+        self.back_off(st, after_ms, why);
         if st.stateless {
             if st.has_rare {
                 self.gates_local(st, status);

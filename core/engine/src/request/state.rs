@@ -1,6 +1,7 @@
 //! The state of one downstream request (`spec/retry-and-timeouts.md` section 1).
 
 use super::filters::Brought;
+use super::hedge::Hedge;
 use super::opt_in::Opted;
 use crate::admission::Pass;
 use crate::balance::{Criteria, Overrides};
@@ -60,6 +61,10 @@ pub(crate) struct Attempt {
     /// Its answer is judged when its body is over; what it counts as by its headers.
     pub(crate) later: bool,
     pub(crate) status: u16,
+    /// Another attempt was started because this one took long: it is never retried again.
+    pub(crate) hedged: bool,
+    /// Outlier detection knows already that it timed out.
+    pub(crate) told: bool,
     pub(crate) priority: u32,
     /// When it was decided.
     pub(crate) begun: Time,
@@ -129,6 +134,8 @@ pub(crate) struct Course {
     pub(crate) interim: bool,
     pub(crate) replay: bool,
     pub(crate) upload_open: bool,
+    /// A gRPC request: local replies are gRPC's.
+    pub(crate) grpc: bool,
     /// Attempts may carry headers of ours.
     pub(crate) marks: bool,
     /// No retry condition could meet an answer below 400 without headers.
@@ -172,6 +179,7 @@ impl Course {
         interim: false,
         replay: false,
         upload_open: false,
+        grpc: false,
         marks: false,
         plain_success: false,
     };
@@ -259,6 +267,16 @@ pub(crate) struct Rare {
     pub(crate) tried: Vec<String>,
     /// What the request's own headers added to its retry policy.
     pub(crate) extra: Option<Box<Extra>>,
+    /// Several attempts may be under way.
+    pub(crate) hedge: Option<Hedge>,
+    /// What the request itself asks of metadata, while a retry may go to another cluster.
+    pub(crate) own_criteria: Option<Arc<Criteria>>,
+    /// The body outgrew what its sender keeps while nothing was under way.
+    pub(crate) too_large: bool,
+    /// A header that does not read as it must: its name and value.
+    pub(crate) bad_header: Option<(Box<str>, String)>,
+    /// What attempts say as `grpc-timeout`, in milliseconds.
+    pub(crate) grpc_stream: Option<u64>,
     /// The retry priority plugin.
     pub(crate) priorities: Option<Box<PreviousPriorities>>,
     /// Retries choose among weighted clusters by this word; those used already.

@@ -4,8 +4,8 @@
 //! want of a better one, all hosts were looked at.
 
 use super::Walk;
-use super::choose::{Brings, Picked, Want};
 use super::opt_in::would;
+use super::pick::{Brings, Picked, Want};
 use crate::balance::PriorityLoad;
 use crate::breaker::Room;
 use crate::clock::Time;

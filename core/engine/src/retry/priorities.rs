@@ -6,7 +6,8 @@ use crate::balance::PriorityLoad;
 #[derive(Clone, Debug, Default)]
 pub struct PreviousPriorities {
     every: usize,
-    attempted: Vec<u32>,
+    /// Cluster and priority of each host tried.
+    attempted: Vec<(u32, u32)>,
     excluded: Vec<u32>,
 }
 
@@ -16,20 +17,27 @@ impl PreviousPriorities {
         Self { every: (every as usize).max(1), ..Self::default() }
     }
 
-    /// An attempt went to a host of this priority.
-    pub fn attempted(&mut self, priority: u32) {
-        self.attempted.push(priority);
+    /// An attempt went to a host of this cluster and priority.
+    pub fn attempted(&mut self, cluster: u32, priority: u32) {
+        self.attempted.push((cluster, priority));
     }
 
     /// How the load divides for the next retry, by what each priority could take; `None`: as without a plugin.
-    pub fn load(&mut self, healthy: &[u32], degraded: &[u32]) -> Option<PriorityLoad> {
+    /// `place`: which of these priorities a host tried belongs to; one that belongs to none is passed over.
+    pub fn load(
+        &mut self,
+        healthy: &[u32],
+        degraded: &[u32],
+        place: &dyn Fn(u32, u32) -> Option<u32>,
+    ) -> Option<PriorityLoad> {
         if self.attempted.len() < self.every {
             return None;
         }
         if self.attempted.len().is_multiple_of(self.every) {
-            for priority in &self.attempted {
-                if !self.excluded.contains(priority) {
-                    self.excluded.push(*priority);
+            for priority in self.attempted.iter().filter_map(|&(cluster, priority)| place(cluster, priority))
+            {
+                if !self.excluded.contains(&priority) {
+                    self.excluded.push(priority);
                 }
             }
             let load = self.spread(healthy, degraded);

@@ -1,6 +1,6 @@
 //! What the client is told when a failure is final: status, flag, details and body, in Envoy's words.
 
-use crate::outcome::{failure, flags};
+use crate::outcome::{LocalReply, failure, flags};
 
 /// Envoy's flag "OM", which no other part of the engine sets.
 const OVERLOAD_MANAGER: u32 = 1 << 25;
@@ -107,5 +107,33 @@ pub fn body(failure: u8, retried: bool) -> String {
                 "upstream connect error or disconnect/reset before headers. {retried}reset reason: {reason}"
             )
         }
+    }
+}
+
+/// The local reply of a gRPC request: its status is in a header, its text in another. `duration`: the whole
+/// request's duration is over, which Envoy's connection manager answers.
+pub fn speak_grpc(reply: &mut LocalReply, duration: bool) {
+    let status = match reply.status {
+        _ if duration => 4,
+        400 => 13,
+        401 => 16,
+        403 => 7,
+        404 => 12,
+        429 | 502 | 503 | 504 => 14,
+        _ => 2,
+    };
+    let mut message = String::new();
+    for byte in std::mem::take(&mut reply.body).bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => message.push(char::from(byte)),
+            _ => message.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    reply.status = 200;
+    reply.headers.retain(|(name, _)| name != "content-type");
+    reply.headers.push(("content-type".into(), "application/grpc".into()));
+    reply.headers.push(("grpc-status".into(), status.to_string()));
+    if !message.is_empty() {
+        reply.headers.push(("grpc-message".into(), message));
     }
 }

@@ -100,6 +100,18 @@ impl RetrySettings {
     }
 }
 
+/// A header that `strict_check_headers` names and that does not read as it must: its name and value.
+pub fn ill_formed(name: &str, headers: HeaderView<'_>) -> Option<(Box<str>, String)> {
+    let value = headers.first(name)?;
+    let read = text(value);
+    let good = match name {
+        "x-envoy-retry-on" => RetryOn::parse_http(read).1,
+        "x-envoy-retry-grpc-on" => RetryOn::parse_grpc(read).1,
+        _ => read.trim_ascii().parse::<u64>().is_ok(),
+    };
+    (!good).then(|| (name.into(), String::from_utf8_lossy(value).into_owned()))
+}
+
 /// Header text; bytes that are no UTF-8 are no token or number either.
 fn text(value: &[u8]) -> &str {
     std::str::from_utf8(value).unwrap_or("")

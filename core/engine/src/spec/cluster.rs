@@ -118,6 +118,27 @@ pub enum ClusterKind {
     Hosts,
     /// `envoy.clusters.composite`: attempt N goes to the N-th of these names.
     Composite(Vec<String>),
+    /// `envoy.clusters.aggregate`: the priorities of these names, laid end to end.
+    Aggregate(Vec<String>),
+}
+
+impl ClusterKind {
+    /// The names it lists; none for a cluster with hosts of its own.
+    pub fn subs(&self) -> &[String] {
+        match self {
+            Self::Hosts => &[],
+            Self::Composite(names) | Self::Aggregate(names) => names,
+        }
+    }
+
+    /// Its word in messages.
+    pub const fn article(&self) -> &'static str {
+        match self {
+            Self::Hosts => "a cluster",
+            Self::Composite(_) => "a composite",
+            Self::Aggregate(_) => "an aggregate",
+        }
+    }
 }
 
 /// HTTP version towards the hosts; decides how many requests one connection carries.
@@ -189,11 +210,14 @@ pub struct RetryBudget {
     pub budget_percent: f64,
     /// Defaults to 3.
     pub min_retry_concurrency: u32,
+    /// `budget_interval`: the share is of the requests that began within it, in whole milliseconds. Zero (the
+    /// default) = of those under way or pending.
+    pub interval: Duration,
 }
 
 impl Default for RetryBudget {
     fn default() -> Self {
-        Self { budget_percent: 20.0, min_retry_concurrency: 3 }
+        Self { budget_percent: 20.0, min_retry_concurrency: 3, interval: Duration::ZERO }
     }
 }
 

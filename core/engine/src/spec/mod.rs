@@ -133,7 +133,8 @@ pub fn composite_cycle(clusters: &[ClusterSpec]) -> Option<Vec<String>> {
         while let Some(&mut (at, ref mut next)) = way.last_mut() {
             let child = match &clusters[at].kind {
                 ClusterKind::Composite(names) => names.get(*next),
-                ClusterKind::Hosts => None,
+                // The priorities of an aggregate's sub-clusters are read, never those below them: no way on.
+                ClusterKind::Hosts | ClusterKind::Aggregate(_) => None,
             };
             let Some(name) = child else {
                 seen[at] = 2;

@@ -72,7 +72,7 @@ pub enum PolicySpec {
     OverrideHost(Arc<OverrideSpec>),
     /// Section 22.
     Subset(Arc<SubsetSpec>),
-    /// The cluster type brings its own (composite).
+    /// The cluster type brings its own (composite, aggregate).
     ClusterProvided,
 }
 

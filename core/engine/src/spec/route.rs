@@ -24,6 +24,8 @@ pub struct RouteTableSpec {
     pub gates: Vec<GateSpec>,
     /// How requests name the host of their session; `None` = they do not.
     pub session: Option<Arc<SessionSpec>>,
+    /// `x-envoy-*` headers of trusted requests that must read well; else the answer is 400 (router filter).
+    pub strict_check_headers: Vec<String>,
 }
 
 /// One virtual host.
@@ -37,6 +39,8 @@ pub struct VirtualHostSpec {
     pub routes: Vec<RouteSpec>,
     /// For routes without one.
     pub retry: Option<RetrySpec>,
+    /// `hedge_policy.hedge_on_per_try_timeout`, for routes without one.
+    pub hedge: Option<bool>,
     /// Set `x-envoy-attempt-count` on each attempt. Defaults to false.
     pub include_request_attempt_count: bool,
     /// Set `x-envoy-attempt-count` on the answer to the client. Defaults to false.
@@ -180,6 +184,11 @@ pub struct ForwardSpec {
     pub priority: RoutingPriority,
     /// `None` = the virtual host's.
     pub retry: Option<RetrySpec>,
+    /// `grpc_timeout_header_max` (zero: no maximum) and `grpc_timeout_header_offset`: `grpc-timeout`, at most the
+    /// first and less the second, limits the whole request.
+    pub grpc_timeout_header: Option<(Duration, Duration)>,
+    /// `hedge_policy.hedge_on_per_try_timeout`; `None` = the virtual host's.
+    pub hedge: Option<bool>,
     /// First level of the route's hash policies.
     pub hash_policy: Vec<HashPolicySpec>,
     /// Subset criteria (`envoy.lb`).
@@ -204,6 +213,8 @@ impl Default for ForwardSpec {
             grpc_timeout_offset: Duration::ZERO,
             priority: RoutingPriority::Default,
             retry: None,
+            hedge: None,
+            grpc_timeout_header: None,
             hash_policy: Vec::new(),
             metadata_match: None,
             cluster_not_found_status: 503,

@@ -8,10 +8,10 @@ mod windows;
 
 use crate::admission::Gates;
 use crate::balance::client_weights::reweigh;
-use crate::balance::{Local, Prepared};
+use crate::balance::{Linear, Local, Prepared};
 use crate::breaker::{self, Ask, serve_waiting};
 use crate::clock::Time;
-use crate::cluster::{ClusterShared, ClusterView};
+use crate::cluster::{ClusterShared, ClusterView, Subs};
 use crate::engine::Core;
 use crate::health::{Board, Bounds};
 use crate::hosts::flag;
@@ -20,12 +20,11 @@ use crate::outlier::{Overrides, Rules};
 use crate::policies::{Names, Policies};
 use crate::request::Waiters;
 use crate::sets::{HostSet, Member};
-use crate::snapshot::{Entry, Runtime, Snapshot};
+use crate::snapshot::{Runtime, maintenance};
 use crate::spec::{ClusterKind, ClusterSpec, Endpoints, Locality, SpecError, Specs, Value, check};
 use crate::stats::ClusterCounters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::AcqRel;
 
 use members::{info, part_of};
 use windows::Window;
@@ -40,6 +39,8 @@ pub(crate) struct Master {
     pub(crate) clusters: Vec<MasterCluster>,
     pub(crate) policies: Option<Arc<Policies>>,
     pub(crate) runtime: Runtime,
+    /// Clusters in maintenance, in percent.
+    pub(crate) maintenance: BTreeMap<String, u8>,
     outlier_runtime: Overrides,
     limit_runtime: breaker::Overrides,
     pub(crate) epoch: u64,
@@ -60,7 +61,9 @@ pub(crate) struct MasterCluster {
     pub(crate) spec: Option<Arc<ClusterSpec>>,
     pub(crate) members: Vec<HostMember>,
     pub(crate) view: Option<Arc<ClusterView>>,
-    outlier: Option<Arc<Rules>>,
+    pub(crate) outlier: Option<Arc<Rules>>,
+    /// What an aggregate chooses by.
+    pub(crate) linear: Option<Arc<Linear>>,
     /// Locality weights of the present assignment: priority, locality, weight.
     weights: Vec<(u32, Locality, u32)>,
     factor: u32,
@@ -123,6 +126,7 @@ impl Core {
             master.clusters.push(MasterCluster::new(&name));
         }
         master.runtime = Runtime::read(&specs.runtime);
+        master.maintenance = maintenance(&specs.runtime);
         master.outlier_runtime = overrides;
         let limited = master.set_limit_runtime(&specs.runtime);
         self.board.set_bounds(Bounds::read(&specs.runtime));
@@ -132,16 +136,12 @@ impl Core {
             given[index] = Some(spec);
             master.clusters[index].outlier = outlier;
         }
-        // Composites name clusters that may not exist: their names get numbers too.
-        for spec in &specs.clusters {
-            if let ClusterKind::Composite(subs) = &spec.kind {
-                for sub in subs {
-                    let index = master.names.cluster(sub) as usize;
-                    if index == master.clusters.len() {
-                        master.clusters.push(MasterCluster::new(sub));
-                        given.push(None);
-                    }
-                }
+        // Clusters name others that may not exist: their names get numbers too.
+        for sub in specs.clusters.iter().flat_map(|spec| spec.kind.subs()) {
+            let index = master.names.cluster(sub) as usize;
+            if index == master.clusters.len() {
+                master.clusters.push(MasterCluster::new(sub));
+                given.push(None);
             }
         }
         let moved = master.locality != specs.locality;
@@ -194,6 +194,7 @@ impl Core {
         let balancing =
             runtime.healthy_panic_threshold != before.healthy_panic_threshold || runtime.zone != before.zone;
         master.runtime = runtime;
+        master.maintenance = maintenance(values);
         self.board.set_bounds(Bounds::read(values));
         self.set_gates(values);
         let overrides = Overrides::read(values);
@@ -223,7 +224,7 @@ impl Core {
     pub fn set_endpoints(&self, cluster: &str, endpoints: &Endpoints, now: Time) -> Option<u64> {
         let mut master = self.master.lock();
         let index = master.cluster(cluster)?;
-        if matches!(master.clusters[index].spec.as_ref()?.kind, ClusterKind::Composite(_)) {
+        if master.clusters[index].spec.as_ref()?.kind != ClusterKind::Hosts {
             return None;
         }
         if let Some(changed) = self.diff(&mut master, index, endpoints, now) {
@@ -236,7 +237,7 @@ impl Core {
     pub fn endpoints(&self, cluster: &str) -> Option<Endpoints> {
         let master = self.master.lock();
         let cluster = &master.clusters[master.cluster(cluster)?];
-        if matches!(cluster.spec.as_ref()?.kind, ClusterKind::Composite(_)) {
+        if cluster.spec.as_ref()?.kind != ClusterKind::Hosts {
             return None;
         }
         let mut endpoints = Endpoints {
@@ -349,13 +350,11 @@ impl Core {
         spec.is_some_and(|spec| spec.policy.hashing().is_some())
     }
 
-    /// The sub-clusters of a composite; `None` for all others.
-    pub fn sub_clusters(&self, cluster: &str) -> Option<Vec<String>> {
+    /// What a cluster without hosts of its own stands for; `None` for all others.
+    pub fn sub_clusters(&self, cluster: &str) -> Option<ClusterKind> {
         let master = self.master.lock();
-        match &master.clusters[master.cluster(cluster)?].spec.as_ref()?.kind {
-            ClusterKind::Composite(subs) => Some(subs.clone()),
-            ClusterKind::Hosts => None,
-        }
+        let kind = &master.clusters[master.cluster(cluster)?].spec.as_ref()?.kind;
+        (*kind != ClusterKind::Hosts).then(|| kind.clone())
     }
 
     fn refresh_infos(&self, master: &Master, index: usize) {
@@ -379,6 +378,7 @@ impl Core {
         self.board.configure(&self.hosts, index as u32, &[]);
         cluster.view = None;
         cluster.outlier = None;
+        cluster.linear = None;
         cluster.weights.clear();
         cluster.windows.clear();
     }
@@ -412,9 +412,11 @@ impl Core {
     pub(crate) fn rebuild(&self, master: &mut Master, index: usize, changed: &[u32], now: Time) {
         let Some(spec) = master.clusters[index].spec.clone() else { return };
         let old = master.clusters[index].view.clone();
-        let composite = match &spec.kind {
+        let numbers = spec.kind.subs().iter().map(|sub| master.names.cluster(sub)).collect();
+        let subs = match &spec.kind {
             ClusterKind::Hosts => None,
-            ClusterKind::Composite(subs) => Some(subs.iter().map(|sub| master.names.cluster(sub)).collect()),
+            ClusterKind::Composite(_) => Some(Subs::Composite(numbers)),
+            ClusterKind::Aggregate(_) => Some(Subs::Aggregate(numbers)),
         };
         let highest = master.clusters[index].members.iter().map(|m| m.priority).max().unwrap_or(0);
         let count = (highest as usize + 1).max(old.as_ref().map_or(1, |old| old.sets.len()));
@@ -487,7 +489,8 @@ impl Core {
         for (ledger, limits) in cluster.shared.ledgers.iter().zip(&limits) {
             ledger.set_limits(limits, bounded);
         }
-        let steer = composite.is_none().then(|| Steer::of(&spec.options, cools)).flatten();
+        let looks_back = ClusterView::looks_back(&limits);
+        let steer = subs.is_none().then(|| Steer::of(&spec.options, cools)).flatten();
         cluster.view = Some(Arc::new(ClusterView {
             version,
             limits,
@@ -500,9 +503,10 @@ impl Core {
             protected,
             told_protected: cluster.told.protected,
             steer,
-            direct: composite.is_none() && steer.is_none(),
+            direct: subs.is_none() && steer.is_none(),
+            looks_back,
             spec,
-            composite,
+            subs,
             sets,
             prepared,
             members: cluster.members.iter().map(|member| Arc::clone(&member.entry)).collect(),
@@ -537,30 +541,6 @@ impl Core {
             .collect();
         HostSet::build(&self.hosts, &members, &weights, local, cluster.factor, cluster.weighted_health)
     }
-
-    /// Makes the present state visible. Returns the new epoch.
-    pub(crate) fn publish(&self, master: &mut Master) -> u64 {
-        let Some(policies) = master.policies.clone() else { return master.epoch };
-        master.epoch += 1;
-        let clusters = master
-            .clusters
-            .iter()
-            .map(|cluster| Entry {
-                shared: Arc::clone(&cluster.shared),
-                view: cluster.view.clone(),
-                outlier: cluster.outlier.clone(),
-            })
-            .collect();
-        let snapshot = Arc::new(Snapshot { clusters, policies, runtime: master.runtime });
-        let mut current = self.current.lock();
-        let old = std::mem::replace(&mut *current, snapshot);
-        self.version.fetch_add(1, AcqRel);
-        drop(current);
-        // Outside the lock: the last reference to a snapshot may free many hosts.
-        drop(old);
-        self.reclaim_hosts(|cluster| master.clusters.get(cluster).map(|cluster| &*cluster.shared));
-        master.epoch
-    }
 }
 
 impl MasterCluster {
@@ -571,6 +551,7 @@ impl MasterCluster {
             members: Vec::new(),
             view: None,
             outlier: None,
+            linear: None,
             weights: Vec::new(),
             factor: 140,
             weighted_health: false,

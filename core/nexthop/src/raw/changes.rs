@@ -14,9 +14,11 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
         let known = engine.core.target_names();
         Error::misuse(Misuse::NotFound, format!("no cluster {cluster:?}{}", nearest(cluster, &known)))
     };
-    if let Some(subs) = engine.core.sub_clusters(cluster) {
+    if let Some(kind) = engine.core.sub_clusters(cluster) {
         return Err(invalid(&format!(
-            "the cluster {cluster:?} is a composite without hosts of its own; change those of its sub-clusters {subs:?}"
+            "the cluster {cluster:?} is {} without hosts of its own; change those of its sub-clusters {:?}",
+            kind.article(),
+            kind.subs()
         )));
     }
     if let [HostChange { op: host_op::ENDPOINTS, metadata, address, hostname, .. }] = changes {

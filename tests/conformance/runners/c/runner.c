@@ -18,7 +18,7 @@ typedef struct { char *name; act *acts; size_t n; } plan;
 typedef struct { char *host; uint32_t attempt; char *prefix; bool cycle; words plans; size_t used; } rule;
 typedef struct { size_t open, *waiting, n; uint64_t gap; bool clients; } batch;
 typedef struct { words head; const char *path; size_t batch, *tries, n; uint64_t asking; nexthop_decision d; bool queued, done; } call;
-typedef struct { size_t call; nexthop_attempt id; uint32_t number, want_ok, want_err; bool open, answered; uint64_t sent, last, idle; } try_;
+typedef struct { size_t call; nexthop_attempt id; uint32_t number, want_ok, want_err; bool open, answered, hedges; uint64_t sent, last, idle; } try_;
 typedef enum { BEGIN, ASK, CONNECTED, ACT, LIMIT, IDLE } kind;
 typedef struct { uint64_t time, sequence; kind kind; size_t on; uint64_t detail; words what; } event;
 
@@ -326,7 +326,7 @@ static void send_it(size_t c) {
   limit(d->try_timeout); limit(d->remaining); limit(idle); limit(d->wait); extra(d->attempt.id); end_line();
   size_t t = n_tries;
   GROW(tries, n_tries);
-  tries[n_tries++] = (try_){c, d->attempt, d->number, d->want_ok, d->want_err, true, false, now, now, idle};
+  tries[n_tries++] = (try_){c, d->attempt, d->number, d->want_ok, d->want_err, true, false, d->wait != NONE, now, now, idle};
   GROW(calls[c].tries, calls[c].n);
   calls[c].tries[calls[c].n++] = t;
   if (d->try_timeout != NONE) at(now + d->try_timeout, LIMIT, t, false, (words){0});
@@ -393,7 +393,8 @@ static void step(void) {
       if (tries[e.on].open && tries[e.on].idle != NONE) at(now + tries[e.on].idle, IDLE, e.on, 0, (words){0});
       break;
     case LIMIT: if (e.detail || !tries[e.on].answered) report(e.on, (words){timeout, 2}); break;
-    case IDLE: if (now - tries[e.on].last >= tries[e.on].idle) report(e.on, (words){idle, 2}); break;
+    /* Whoever hedges gives no attempt up before its headers. */
+    case IDLE: if ((tries[e.on].answered || !tries[e.on].hedges) && now - tries[e.on].last >= tries[e.on].idle) report(e.on, (words){idle, 2}); break;
   }
   pump();
 }

@@ -386,7 +386,8 @@ func (p *player) step() {
 			p.act(e.try, []string{"fail", "timeout"})
 		}
 	case idle:
-		if p.now-e.try.last >= e.try.idle {
+		// Whoever hedges gives no attempt up before its headers.
+		if (e.try.answered || e.try.attempt.HedgeAfter == 0) && p.now-e.try.last >= e.try.idle {
 			p.act(e.try, []string{"fail", "per_try_idle_timeout"})
 		}
 	}

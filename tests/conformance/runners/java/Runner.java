@@ -65,6 +65,7 @@ public final class Runner {
     boolean open = true, answered;
     long sent, last;
     Long idle;
+    boolean hedges;
   }
 
   private record Act(long after, List<String> words) {}
@@ -411,7 +412,8 @@ public final class Runner {
         }
       }
       case IDLE -> {
-        if (now - on.last >= on.idle) {
+        // Whoever hedges gives no attempt up before its headers.
+        if ((on.answered || !on.hedges) && now - on.last >= on.idle) {
           act(on, List.of("fail", "per_try_idle_timeout"));
         }
       }
@@ -489,6 +491,7 @@ public final class Runner {
     on.attempt = attempt;
     on.sent = on.last = now;
     on.idle = limits[2];
+    on.hedges = limits[3] != null;
     call.tries.add(on);
     if (limits[0] != null) {
       at(now + limits[0], Kind.LIMIT, on, false);

@@ -159,7 +159,7 @@ class Player {
       if (on.open && on.idle !== null) this.at(this.now + on.idle, 'idle', on);
     } else if (kind === 'limit') {
       if (detail || !on.answered) this.act(on, ['fail', 'timeout']);
-    } else if (this.now - on.last >= on.idle) this.act(on, ['fail', 'per_try_idle_timeout']);
+    } else if ((on.answered || !on.hedges) && this.now - on.last >= on.idle) this.act(on, ['fail', 'per_try_idle_timeout']);
     this.pump();
   }
 
@@ -212,7 +212,7 @@ class Player {
   }
 
   send(call, attempt, [timeout, remaining, idle, hedge]) {
-    const on = { call, attempt, sent: this.now, last: this.now, idle, open: true, answered: false };
+    const on = { call, attempt, sent: this.now, last: this.now, idle, hedges: hedge !== null, open: true, answered: false };
     call.tries.push(on);
     if (timeout !== null) this.at(this.now + timeout, 'limit', on, false);
     if (remaining !== null) this.at(this.now + remaining, 'limit', on, true);

@@ -29,6 +29,7 @@ class Try:
     def __init__(self, call, attempt, now):
         self.call, self.attempt, self.sent, self.last = call, attempt, now, now
         self.idle, self.open, self.answered = ns(attempt.idle_timeout), True, False
+        self.hedges = attempt.hedge_after is not None
 
 
 class Batch:
@@ -178,7 +179,7 @@ class Player:
         elif kind == "limit":
             if rest[0] or not on.answered:
                 self.act(on, ["fail", "timeout"])
-        elif self.now - on.last >= on.idle:
+        elif (on.answered or not on.hedges) and self.now - on.last >= on.idle:  # who hedges gives none up before its headers
             self.act(on, ["fail", "per_try_idle_timeout"])
         self.pump()
 

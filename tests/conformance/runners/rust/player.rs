@@ -35,6 +35,7 @@ struct Try {
     sent: u64,
     last: u64,
     idle: u64,
+    hedges: bool,
 }
 
 #[derive(Default)]
@@ -269,7 +270,9 @@ impl<W: Write> Player<W> {
                 }
             }
             Event::Idle(attempt) => {
-                if self.now - self.tries[attempt].last >= self.tries[attempt].idle {
+                // Whoever hedges gives no attempt up before its headers.
+                let on = &self.tries[attempt];
+                if (on.answered || !on.hedges) && self.now - on.last >= on.idle {
                     self.act(attempt, &["fail".into(), "per_try_idle_timeout".into()])?;
                 }
             }
@@ -355,6 +358,7 @@ impl<W: Write> Player<W> {
             sent: self.now,
             last: self.now,
             idle: go.idle,
+            hedges: go.hedge != u64::MAX,
         });
         if go.timeout != u64::MAX {
             self.at(self.now + go.timeout, Event::Limit(attempt, false));

@@ -13,11 +13,17 @@ use std::collections::BTreeSet;
 const REFUSING: [&str; 3] = ["27197", "27198", "27199"];
 /// The port whose connections hang.
 const HANGING: &str = "27301";
+/// Longer than any limit of a case.
+const HANG: &str = "60000000000";
 /// So many seeds are played when the first host is random.
 const SEEDS: u64 = 24;
 
 pub(super) fn convert(case: &Case) -> Result<Converted, String> {
-    let (given, expect) = (case.given(), case.expect());
+    convert_as(case, case.given(), case.expect())
+}
+
+/// The same for what a sentence stands for.
+pub(super) fn convert_as(case: &Case, given: &Json, expect: &Json) -> Result<Converted, String> {
     let spread = expect.has("hits_by_port");
     let random = given.get("clusters").items().iter().any(|cluster| {
         let several = |priority: &Json| priority.get("hosts").items().len() > 1;
@@ -32,7 +38,8 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
     let judge = if spread {
         judge::compact::spread(expect)
     } else {
-        judge::compact::records(expect, recorded(case)?)
+        let count = given.get("request_headers").get("x-envoy-attempt-count");
+        judge::compact::records(expect, recorded(case)?, count.str().map(str::to_owned))
     };
     Ok((scripts?, judge))
 }
@@ -41,9 +48,9 @@ pub(super) fn convert(case: &Case) -> Result<Converted, String> {
 fn recorded(case: &Case) -> Result<BTreeSet<String>, String> {
     let text = std::fs::read_to_string(&case.path).map_err(|error| error.to_string())?;
     let mut names = BTreeSet::new();
-    let several = case.expect().has("requests");
+    let shape = |expect: &Json| (expect.has("requests"), expect.has("details"));
     for other in Json::parse(&text)?.items().iter().map(|other| other.get("expect")) {
-        if other.has("requests") == several {
+        if shape(other) == shape(case.expect()) {
             let moved = other.get("stats_delta").entries().iter();
             names.extend(moved.filter_map(|(name, _)| Some(name.split_once('.')?.1.to_owned())));
         }
@@ -80,8 +87,8 @@ fn script(given: &Json, expect: &Json, seed: u64) -> Result<Script, String> {
         script.add(["doc", &bootstrap.to_string()]);
     }
     script.add(["open", &seed.to_string(), ""]);
-    if given.get("clusters").items().iter().any(strict) {
-        script.add(["connect", "1000000"]);
+    if given.get("clusters").items().iter().any(strict) || hangs(given) {
+        script.add(["connect", if hangs(given) { HANG } else { "1000000" }]);
     }
     rules(&mut script, given)?;
     let several =
@@ -128,7 +135,10 @@ fn routes(given: &Json) -> Result<Json, String> {
         host.set(key, value.clone());
     }
     let known = |key: &str| {
-        key == "vhost" || key == "router" || key == "hcm" && extra.get("hcm").has("internal_address_config")
+        let hcm = extra.get("hcm");
+        key == "vhost"
+            || key == "router"
+            || key == "hcm" && (hcm.has("internal_address_config") || hcm.has("proxy_100_continue"))
     };
     if let Some((key, _)) = extra.entries().iter().find(|(key, _)| !known(key)) {
         return Err(format!("extra {key} is not replayed"));
@@ -185,8 +195,22 @@ fn endpoint(host: &Json) -> Json {
     endpoint
 }
 
+/// Whether a cluster's only host takes longer to connect than the request may take.
+fn hangs_in(cluster: &Json) -> bool {
+    let slow = span(cluster.get("connect_timeout").str().unwrap_or("0s")) > 1_000_000_000;
+    let hosts = cluster.get("priorities").items().iter().flat_map(|priority| priority.get("hosts").items());
+    slow && hosts.into_iter().any(|host| host.get("port").text() == HANGING)
+}
+
+fn hangs(given: &Json) -> bool {
+    given.get("clusters").items().iter().any(hangs_in)
+}
+
 /// Whether a limit of a cluster only acts while connections are being made.
 fn strict(cluster: &Json) -> bool {
+    if hangs_in(cluster) {
+        return true;
+    }
     let thresholds = cluster.get("circuit_breakers").get("thresholds").items();
     thresholds.iter().any(|limits| limits.has("max_pending_requests") || limits.has("max_connections"))
 }
@@ -263,6 +287,11 @@ fn hosts(given: &Json) -> Vec<(String, String, u64)> {
     hosts
 }
 
+/// Bytes of a body that are kept for a retry.
+fn buffer(given: &Json) -> i64 {
+    given.get("extra").get("vhost").get("request_body_buffer_limit").i64().unwrap_or(1 << 20)
+}
+
 fn rules(script: &mut Script, given: &Json) -> Result<(), String> {
     let hosts = hosts(given);
     for (host, port, connect) in &hosts {
@@ -277,6 +306,7 @@ fn rules(script: &mut Script, given: &Json) -> Result<(), String> {
         return plan::rule(script, "", "0", "", "last", &[plan::backend("200")?]);
     }
     let entries = given.get("plan").entries();
+    let large = given.get("body_bytes").i64().unwrap_or(0) > buffer(given);
     for order in 0..4 {
         for (key, value) in entries {
             let (port, attempt) = key.split_once('#').unwrap_or((key, ""));
@@ -289,7 +319,10 @@ fn rules(script: &mut Script, given: &Json) -> Result<(), String> {
             if rank != order {
                 continue;
             }
-            let acts = plan::backend(value.str().ok_or("a plan is a text")?)?;
+            let mut acts = plan::backend(value.str().ok_or("a plan is a text")?)?;
+            if large {
+                acts.insert(0, Act::new(0, ["note", "retry_abandoned"]));
+            }
             let attempt = if attempt.is_empty() { "0" } else { attempt };
             if matches!(port, "" | "*") {
                 plan::rule(script, "", attempt, "", "last", &[acts])?;

@@ -7,6 +7,7 @@ mod other;
 mod outlier;
 mod plan;
 mod predicates;
+mod sentences;
 mod statuses;
 
 pub use live::phases as live_phases;
@@ -44,7 +45,14 @@ pub fn job(case: &Case) -> Result<Job, String> {
     let folder = case.file.split('/').next().unwrap_or("");
     let (scripts, judge) = match (folder, case.file.as_str()) {
         ("envoy-live", _) => live::convert(case)?,
+        (_, "composite/other_live.json") if case.id.starts_with("previous_priorities") => {
+            sentences::priorities(case)?
+        }
         (_, "composite/other_live.json") => other::convert(case)?,
+        (_, "retry/retry_circuit_breaker.json") => sentences::breaker(case)?,
+        (_, "retry/headers_and_timeouts_live.json") if !case.given().has("clusters") => {
+            sentences::headers(case)?
+        }
         (_, "outlier/outcome_mapping.json" | "outlier/panic.json") => outlier::convert(case)?,
         (_, "health/eds_status.json") => statuses::convert(case)?,
         (_, "retry/retry_on_predicates.json") => predicates::convert(case)?,

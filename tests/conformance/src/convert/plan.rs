@@ -158,7 +158,9 @@ pub(crate) fn backend(text: &str) -> Result<Vec<Act>, String> {
             "partial" | "partialrst" => {
                 push(&mut after, answer(0, "headers", 200, "", &headers));
                 let how = if key == "partial" { "connection_termination" } else { "remote_reset" };
-                push(&mut after, Act::new(0, ["fail", how]));
+                if words.peek() != Some(&"hang") {
+                    push(&mut after, Act::new(0, ["fail", how]));
+                }
             }
             "grpc" => push(&mut after, answer(0, "complete", 200, value, &headers)),
             "grpctrail" => {

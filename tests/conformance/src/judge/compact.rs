@@ -13,7 +13,8 @@ const SILENT: [&str; 4] = ["27197", "27198", "27199", "27301"];
 
 /// One or several requests with their attempts, and counters.
 /// `recorded` tells which counters its recorder kept.
-pub fn records(expect: &Json, recorded: BTreeSet<String>) -> Judge {
+/// `count`: the attempt count that the client itself sends.
+pub fn records(expect: &Json, recorded: BTreeSet<String>, count: Option<String>) -> Judge {
     let expect = expect.clone();
     Box::new(move |traces| {
         any(traces, |trace| {
@@ -22,7 +23,7 @@ pub fn records(expect: &Json, recorded: BTreeSet<String>) -> Judge {
             let wanted = if several.is_empty() { std::slice::from_ref(&expect) } else { several };
             same(&mut out, "requests", &wanted.len(), &trace.requests.len());
             for (i, (wanted, seen)) in wanted.iter().zip(&trace.requests).enumerate() {
-                request(&mut out, &format!("request {i}"), wanted, seen);
+                request(&mut out, &format!("request {i}"), wanted, seen, count.as_deref());
             }
             counters(&mut out, expect.get("stats_delta"), &recorded, trace);
             out
@@ -34,7 +35,12 @@ fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
 }
 
-fn request(out: &mut Vec<String>, what: &str, wanted: &Json, seen: &Seen) {
+fn request(out: &mut Vec<String>, what: &str, wanted: &Json, seen: &Seen, count: Option<&str>) {
+    // The backend sees the client's own count where no other is set.
+    let number = |attempt: &crate::trace::Attempt| match count {
+        Some(own) => header(&attempt.headers, "x-envoy-attempt-count").unwrap_or(own).to_owned(),
+        None => attempt.number.to_string(),
+    };
     if let Some(status) = wanted.get("status").i64() {
         same(out, &format!("{what} status"), &status, &i64::from(seen.status));
     }
@@ -48,9 +54,11 @@ fn request(out: &mut Vec<String>, what: &str, wanted: &Json, seen: &Seen) {
         match body.strip_prefix('p').and_then(|body| body.split_once('a')) {
             Some((port, attempt)) if port.parse::<u16>().is_ok() => {
                 let winner = seen.attempts.iter().rev().find(|attempt| attempt.action == "forward");
-                let got = winner.map(|attempt| (port_of(&attempt.host), attempt.number.to_string()));
+                let got = winner.map(|attempt| (port_of(&attempt.host), number(attempt)));
                 same(out, &format!("{what} answer"), &Some((port.to_owned(), attempt.to_owned())), &got);
             }
+            // What the client's library said of a body that was cut.
+            _ if body.starts_with("READERR") => {}
             _ if seen.body.is_empty() && !seen.details.starts_with("upstream") => {
                 same(out, &format!("{what} body"), &body, &seen.body.as_str());
             }
@@ -80,7 +88,7 @@ fn request(out: &mut Vec<String>, what: &str, wanted: &Json, seen: &Seen) {
         seen.attempts.iter().filter(|attempt| !SILENT.contains(&port_of(&attempt.host).as_str())).collect();
     let sequence = |wanted: &Json| format!("{}#{}", wanted.get("port").text(), wanted.get("attempt").text());
     let got: Vec<String> =
-        reached.iter().map(|attempt| format!("{}#{}", port_of(&attempt.host), attempt.number)).collect();
+        reached.iter().map(|attempt| format!("{}#{}", port_of(&attempt.host), number(attempt))).collect();
     same(out, &format!("{what} attempts"), &listed.iter().map(sequence).collect(), &got);
     let first = reached.first().map(|attempt| (attempt.sent, expected_ms(attempt)));
     for (wanted, attempt) in listed.iter().zip(reached) {

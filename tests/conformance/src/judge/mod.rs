@@ -5,6 +5,7 @@ mod counters;
 pub mod figures;
 pub mod live;
 pub mod outlier;
+pub mod sentences;
 pub mod statuses;
 
 use crate::trace::Trace;

@@ -132,13 +132,17 @@ fn retry_priority() {
             degraded: numbers(&value["degraded"]),
         };
         let original = load(&given["original"]);
-        assert_eq!(plugin.load(prepared.healthy_availability(), prepared.degraded_availability()), None);
+        let plain = |_: u32, priority: u32| Some(priority);
+        assert_eq!(
+            plugin.load(prepared.healthy_availability(), prepared.degraded_availability(), &plain),
+            None
+        );
         let attempts: Vec<u32> = numbers(&given["attempted_priorities"]);
         let after = expect["loads_after_each_attempt"].as_array().unwrap();
         assert_eq!(attempts.len(), after.len());
         for (attempt, after) in attempts.iter().zip(after) {
-            plugin.attempted(*attempt);
-            let got = plugin.load(prepared.healthy_availability(), prepared.degraded_availability());
+            plugin.attempted(0, *attempt);
+            let got = plugin.load(prepared.healthy_availability(), prepared.degraded_availability(), &plain);
             assert_eq!(got.unwrap_or_else(|| original.clone()), load(after), "{name}");
         }
     });

@@ -275,9 +275,11 @@ fn previous_priority_vectors() {
         assert_eq!(loads.len(), attempts.len() + 1);
         for (at, load) in loads.iter().enumerate() {
             if at > 0 {
-                plugin.attempted(u32::try_from(attempts[at - 1].as_u64().unwrap()).unwrap());
+                plugin.attempted(0, u32::try_from(attempts[at - 1].as_u64().unwrap()).unwrap());
             }
-            let got = plugin.load(&healthy, &degraded).map(|load| (load.healthy, load.degraded));
+            let got = plugin
+                .load(&healthy, &degraded, &|_, priority| Some(priority))
+                .map(|load| (load.healthy, load.degraded));
             let load = if at == 0
                 || numbers(&load["healthy"]).iter().chain(&numbers(&load["degraded"])).all(|n| *n == 0)
             {
