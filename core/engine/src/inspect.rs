@@ -5,6 +5,7 @@ use crate::clock::Time;
 use crate::engine::Core;
 use crate::hosts::{Health, HostInfo, flag};
 use crate::ids::{GENERATIONS, Id};
+use crate::opt_in::half_open;
 use crate::outcome::{LocalReply, Misuse, NEVER, bits, flags, refusal, resource};
 use crate::outlier::Side;
 use crate::policies::{Leads, Policies};
@@ -56,6 +57,10 @@ pub struct HostState {
     pub rq_timeout: u32,
     /// Success rates of the last interval in percent, -1 when there is none: of answers, and of this side.
     pub success_rate: [f64; 2],
+    /// Set aside until then (`cool_down`).
+    pub cool_until: Time,
+    /// Back from an ejection with nothing proved (`half_open`).
+    pub half_open: bool,
 }
 
 impl Core {
@@ -456,6 +461,8 @@ impl Core {
                     rq_timeout: facts.rq_timeout.load(Relaxed),
                     success_rate: [Side::External, Side::Local]
                         .map(|side| detector.success_rate(member.slot, side).unwrap_or(-1.0)),
+                    cool_until: Time(self.hosts.passive(member.slot).cool_until.load(Relaxed)),
+                    half_open: half_open::is_open(&self.hosts.passive(member.slot).half_open),
                 })
             })
             .collect()

@@ -14,6 +14,7 @@ fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
                 Some("string") => value.is_string(),
                 Some("integer") => value.is_u64() || value.is_i64(),
                 Some("number") => value.is_number(),
+                Some("boolean") => value.is_boolean(),
                 other => return Err(format!("the schema asks for type {other:?}")),
             },
             "minimum" => value.as_f64() >= wanted.as_f64(),

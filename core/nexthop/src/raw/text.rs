@@ -4,7 +4,7 @@ use super::error::Error;
 use super::registry::Engine;
 use nexthop_engine::hosts::Health;
 use nexthop_engine::spec::Value;
-use nexthop_engine::{HostState, Misuse, Stat};
+use nexthop_engine::{HostState, Misuse, Stat, Time};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -26,12 +26,15 @@ pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Er
             let line = engine.core.explain(id).map_err(Error::from)?;
             Ok(json!({ "line": line }).to_string())
         }
-        10 => Ok(Json::Array(engine.core.host_states(arg).iter().map(host).collect()).to_string()),
+        10 => {
+            let (states, now) = (engine.core.host_states(arg), engine.at(super::NOW));
+            Ok(Json::Array(states.iter().map(|state| host(state, now)).collect()).to_string())
+        }
         11 => {
             let states = engine.core.host_states("");
             let found = states.iter().find(|state| state.info.address == arg);
             found
-                .map(|state| host(state).to_string())
+                .map(|state| host(state, engine.at(super::NOW)).to_string())
                 .ok_or_else(|| Error::misuse(Misuse::NotFound, format!("no host has the address {arg:?}")))
         }
         _ => Err(Error::misuse(
@@ -112,7 +115,7 @@ fn parts(name: &str) -> Option<Parts<'_>> {
     Some(Parts { family, label, owner: &rest[..at], leaf: &rest[at + 1..] })
 }
 
-fn host(state: &HostState) -> Json {
+fn host(state: &HostState, now: Time) -> Json {
     let info = &state.info;
     json!({
         "address": info.address,
@@ -136,6 +139,8 @@ fn host(state: &HostState) -> Json {
         "rq_timeout": state.rq_timeout,
         "success_rate": state.success_rate[0],
         "local_origin_success_rate": state.success_rate[1],
+        "set_aside_ms": state.cool_until.since(now).div_ceil(1_000_000),
+        "half_open": state.half_open,
     })
 }
 

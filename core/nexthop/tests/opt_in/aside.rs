@@ -21,10 +21,15 @@ fn a_host_is_left_alone_until_the_time_it_named() {
     let events = mesh.events("nexthop.cool_down");
     assert_eq!((&events[0]["upstream_url"], &events[0]["for_ms"]), (&gone.as_str().into(), &7000.into()));
     assert_eq!(visited(&mesh, "web", 30).len(), 2);
+    assert_eq!(
+        (&mesh.host(&gone)["set_aside_ms"], &mesh.host(&gone)["health"]),
+        (&7000.into(), &"healthy".into())
+    );
     mesh.advance(7 * S - 1);
     assert!(!visited(&mesh, "web", 30).contains(&gone));
     mesh.advance(1);
     assert!(visited(&mesh, "web", 3).contains(&gone), "time alone brings it back");
+    assert_eq!(mesh.host(&gone)["set_aside_ms"], 0);
     assert_eq!(mesh.stat("cluster.web.nexthop.cool_down.set_aside"), 1);
     assert!(mesh.stat("cluster.web.nexthop.cool_down.passed_over") > 10);
     assert_eq!(mesh.stat("cluster.web.nexthop.cool_down.refused"), 0);

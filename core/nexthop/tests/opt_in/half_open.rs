@@ -37,13 +37,14 @@ fn an_ejected_host_comes_back_through_one_probe() {
     assert!(probe(&mesh).is_none(), "the ejection lasts as long as it does");
     mesh.advance(2 * S);
     let first = probe(&mesh).expect("a probe");
-    assert_eq!(mesh.address(&first), bad);
+    assert_eq!((mesh.address(&first), &mesh.host(&bad)["half_open"]), (bad.clone(), &true.into()));
     for _ in 0..9 {
         assert_ne!(mesh.visit("web", status(200)), bad, "one at a time");
     }
     mesh.complete(&first, status(200));
     let all: Vec<String> = (0..9).map(|_| mesh.visit("web", status(200))).collect();
     assert_eq!(all.iter().filter(|at| **at == bad).count(), 3, "it is as good as any again");
+    assert_eq!(mesh.host(&bad)["half_open"], false);
     assert_eq!(mesh.events("nexthop.half_open")[0]["state"], "closed");
     assert_eq!(mesh.stat("cluster.web.nexthop.half_open.probes"), 1);
 }

@@ -137,6 +137,11 @@ impl Mesh {
         stats[name].as_u64().unwrap_or(0)
     }
 
+    /// What the hosts text says of a host.
+    fn host(&self, address: &str) -> Value {
+        serde_json::from_str(&raw::text(self.0, 11, address).unwrap()).unwrap()
+    }
+
     fn events(&self, kind: &str) -> Vec<Value> {
         let lines = std::iter::from_fn(|| raw::poll_event(self.0).unwrap());
         let events = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
