@@ -122,7 +122,12 @@ export declare class Engine implements Disposable {
   /** Numbers under Envoy's names. */
   stats(): Record<string, unknown>;
   prometheus(): string;
-  loadReport(): LoadReport;
+  /** What of the documents does nothing here; with `whole` every field: used, absent and whose default acts. */
+  loadReport(options?: { whole?: boolean }): LoadReport;
+  /** Every number in force for a cluster (`name`) or route (`route:name`), and where it came from. */
+  effective(name: string): Record<string, unknown>;
+  /** What would be decided for a request, and why; decides and counts nothing. */
+  explain(head: (PickOptions & { cluster?: string }) | string): Record<string, unknown>;
   /** What deserves a second look in the documents. */
   lint(): { findings: Array<Record<string, unknown>> };
   /** Drains the events, oldest first. */

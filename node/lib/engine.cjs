@@ -22,8 +22,10 @@ const WAIT = 2;
 // What `text` prints.
 const STATS = 1;
 const PROMETHEUS = 2;
+const EFFECTIVE = 3;
 const LOAD_REPORT = 4;
 const LINT = 6;
+const EXPLAIN = 8;
 const HOSTS = 10;
 
 /** Where time ends, in milliseconds. */
@@ -216,8 +218,15 @@ class Engine {
   prometheus() {
     return this.#text(PROMETHEUS, '');
   }
-  loadReport() {
-    return JSON.parse(this.#text(LOAD_REPORT, ''));
+  loadReport({ whole = false } = {}) {
+    return JSON.parse(this.#text(LOAD_REPORT, whole ? 'all' : ''));
+  }
+  effective(name) {
+    return JSON.parse(this.#text(EFFECTIVE, check.string('name', name)));
+  }
+  explain(head) {
+    const given = typeof head === 'string' ? { cluster: head } : head;
+    return JSON.parse(this.#text(EXPLAIN, JSON.stringify(Head.asked(given))));
   }
   lint() {
     return JSON.parse(this.#text(LINT, ''));

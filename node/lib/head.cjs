@@ -62,6 +62,22 @@ class Head {
     return head;
   }
 
+  /** What `explain` asks about, by the names of the library. */
+  static asked(options) {
+    const head = Head.pick(options);
+    const asked = { attempt: head.number };
+    for (const name of ['cluster', 'route', 'method', 'scheme', 'authority', 'path', 'source', 'local']) {
+      if (head[name] !== undefined) asked[name] = head[name];
+    }
+    if (head.key !== undefined) asked.key = typeof head.key === 'string' ? head.key : Buffer.from(head.key).toString();
+    if (head.timeout !== undefined) asked.timeout = head.timeout / 1000;
+    if (head.metadata) asked.metadata = JSON.parse(head.metadata);
+    if (head.tried) asked.tried = head.tried;
+    if (options.internal) asked.internal = true;
+    if (head.headers !== undefined) asked.headers = headers.all(head.headers);
+    return asked;
+  }
+
   /** Writes it for `begin`; `seq` and `slot` come back when its wait is over. */
   write(target, wanted, seq, slot) {
     const found = this.headers === undefined ? headers.NONE : headers.find(this.headers, wanted);

@@ -57,6 +57,23 @@ function find(headers, wanted) {
   return found;
 }
 
+/** Every header by its name in lower case: lists of values. */
+function all(headers) {
+  check(headers);
+  const found = {};
+  const pairs = typeof headers[Symbol.iterator] === 'function' ? headers : Object.entries(headers);
+  for (const pair of pairs) {
+    if (!Array.isArray(pair) || pair.length !== 2) throw reject('headers', 'pairs of name and value', pair);
+    const [name, value] = pair;
+    if (typeof name !== 'string') throw reject('header name', 'a string', name);
+    const list = [];
+    collect(list, 0, name, value);
+    const values = list.filter((_, at) => at % 2 === 1);
+    if (values.length > 0) (found[name.toLowerCase()] ??= []).push(...values);
+  }
+  return found;
+}
+
 /** Writes them as a block at `at` of the text array; its length. */
 function write(found, at) {
   const from = at;
@@ -64,4 +81,4 @@ function write(found, at) {
   return at - from;
 }
 
-module.exports = { Wanted, check, find, write, NONE };
+module.exports = { Wanted, check, find, write, NONE, all };

@@ -24,6 +24,7 @@ pub(crate) fn export(env: sys::napi_env, exports: sys::napi_value) -> Result<(),
         (c"maintain", maintain),
         (c"advance", advance),
         (c"now", now),
+        (c"program", program),
     ];
     FUNCTIONS.iter().try_for_each(|(name, callback)| values::export(env, exports, name, *callback))?;
     values::set(env, exports, c"abi", values::number(env, f64::from(raw::ABI))?)
@@ -184,6 +185,15 @@ plain! {
             Err(error) if error.status() == -7 => values::number(env, 0.0),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+plain! {
+    /// `(arguments) -> number`: the program `nexthop`; its exit code.
+    program, |env, [arguments]| {
+        let texts = values::get_array(env, arguments)?.into_iter().map(|item| values::get_string(env, item));
+        let texts: Vec<String> = texts.collect::<Result<_, _>>()?;
+        values::number(env, f64::from(nexthop::program::run(texts.into_iter().map(Into::into))))
     }
 }
 

@@ -25,6 +25,12 @@ use pyo3::prelude::*;
 #[pyfunction]
 fn _empty() {}
 
+/// The program `nexthop` with these arguments; its exit code.
+#[pyfunction]
+fn _program(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
+    fork::detached(py, || nexthop::program::run(arguments))
+}
+
 #[pymodule(gil_used = false)]
 mod _nexthop {
     use super::*;
@@ -40,7 +46,7 @@ mod _nexthop {
     };
 
     #[pymodule_export]
-    use crate::{_empty, fork::_after_fork_in_child};
+    use crate::{_empty, _program, fork::_after_fork_in_child};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,6 +1,7 @@
 //! What many documents give together, and the checks that need all of them.
 
 use crate::block::{ClusterBlock, cluster_block, document_block};
+use crate::effective::Origin;
 use crate::envoy::check_sums;
 use crate::error::Result;
 use crate::instances::{List, endpoints};
@@ -25,6 +26,7 @@ pub(crate) struct Batch {
     by_name: BTreeMap<String, usize>,
     /// Where the fields of each cluster and table stand, unless they were made from another dialect.
     marks: Vec<Option<Marks>>,
+    table_places: Vec<(Seen, bool)>,
     table_marks: Vec<Option<(Marks, bool)>>,
     /// Clusters that wait for a separate assignment, by the name it must have.
     waiting: BTreeMap<String, Vec<usize>>,
@@ -68,8 +70,39 @@ impl Batch {
         Ok(())
     }
 
+    /// Where clusters and routes stand.
+    fn origins(&self) -> Vec<Origin> {
+        let origin = |name: String, (seen, made): &(Seen, bool), below: String| Origin {
+            name,
+            file: seen.file.clone(),
+            line: seen.place.line,
+            path: format!("{}{below}", seen.path),
+            made: *made,
+        };
+        let clusters = self.specs.clusters.iter().zip(&self.places).zip(&self.marks);
+        let clusters = clusters.map(|((cluster, seen), marks)| {
+            origin(cluster.name.clone(), &(seen.clone(), marks.is_none()), String::new())
+        });
+        let tables = self.specs.route_tables.iter().zip(&self.table_places).zip(&self.table_marks);
+        let routes = tables.flat_map(|((table, place), marks)| {
+            let short = marks.as_ref().is_some_and(|(_, short)| *short);
+            let hosts = table.virtual_hosts.iter().enumerate();
+            hosts.flat_map(move |(at, host)| {
+                host.routes.iter().enumerate().map(move |(number, route)| {
+                    let below = match short {
+                        true => format!("[{number}]"),
+                        false => format!(".virtual_hosts[{at}].routes[{number}]"),
+                    };
+                    origin(format!("route:{}/{}", host.name, route.name), place, below)
+                })
+            })
+        });
+        clusters.chain(routes).collect()
+    }
+
     /// Adds a route table; `short`: it stands in the short form.
     pub(crate) fn add_table(&mut self, at: &At<'_>, table: RouteTableSpec, short: bool) {
+        self.table_places.push((at.seen(), at.is_made()));
         self.table_marks.push((!at.is_made()).then(|| (Marks::of(at), short)));
         self.specs.route_tables.push(table);
     }
@@ -144,12 +177,20 @@ impl Batch {
                 }
             }));
         }
-        self.specs.runtime = self.runtime.into_iter().collect();
+        self.specs.runtime = std::mem::take(&mut self.runtime).into_iter().collect();
         let waiting: BTreeSet<usize> = self.waiting.values().flatten().copied().collect();
         sink.findings
             .extend(lint::specs(&self.specs, &self.marks, &self.table_marks, |at| waiting.contains(&at)));
+        let origins = self.origins();
+        let mut told = BTreeSet::new();
+        if sink.detail {
+            // What is read twice is told once.
+            let key = |e: &ReportEntry| (e.file.clone(), e.path.clone(), e.text.clone());
+            sink.report.retain(|entry| told.insert(key(entry)));
+        }
         Ok(Loaded {
             specs: self.specs,
+            origins,
             report: LoadReport { entries: sink.report },
             findings: Findings::new(sink.findings),
         })

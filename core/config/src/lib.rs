@@ -25,6 +25,7 @@
 mod batch;
 mod block;
 mod dialect;
+mod effective;
 mod envoy;
 mod error;
 mod filters;
@@ -41,10 +42,11 @@ mod report;
 mod short;
 
 pub use dialect::Dialect;
+pub use effective::{Origin, effective};
 pub use envoy::parse_address;
 pub use error::ConfigError;
 pub use instances::ListOptions;
 pub use lint::{Finding, Findings, Severity};
-pub use load::{Loaded, Source, load, load_assignment, load_hosts, translate};
+pub use load::{Loaded, Source, load, load_assignment, load_hosts, load_in_detail, translate};
 pub use metadata::parse_metadata_json;
 pub use report::{LoadReport, ReportEntry, What};

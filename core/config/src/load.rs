@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::dialect::{Dialect, Shape, recognise, registry_of};
+use crate::effective::Origin;
 use crate::envoy::{self, Names, Rules, assignment};
 use crate::error::{ConfigError, Fault, Result};
 use crate::front::{self, Place};
@@ -35,6 +36,8 @@ pub struct Loaded {
     pub report: LoadReport,
     /// What deserves a second look.
     pub findings: Findings,
+    /// Where clusters and routes stand, in document order.
+    pub origins: Vec<Origin>,
 }
 
 /// A bare assignment is for clusters that live elsewhere: names are legal, an address counts once.
@@ -54,11 +57,19 @@ const ITEMS: Fields = Fields::of("List", &["items"]);
 /// # Errors
 /// The first fault, with its place.
 pub fn load(sources: &[Source<'_>]) -> std::result::Result<Loaded, ConfigError> {
-    load_all(sources).map_err(|error| *error)
+    load_all(sources, Sink::default()).map_err(|error| *error)
 }
 
-fn load_all(sources: &[Source<'_>]) -> Result<Loaded> {
-    let sink = RefCell::new(Sink::default());
+/// The same with a report of every field: used, or absent and whose default acts.
+///
+/// # Errors
+/// The first fault, with its place.
+pub fn load_in_detail(sources: &[Source<'_>]) -> std::result::Result<Loaded, ConfigError> {
+    load_all(sources, Sink { detail: true, ..Sink::default() }).map_err(|error| *error)
+}
+
+fn load_all(sources: &[Source<'_>], sink: Sink) -> Result<Loaded> {
+    let sink = RefCell::new(sink);
     let mut batch = read_all(sources, &sink)?;
     let translation = batch.istio.translate(&sink)?;
     istio::hand_over(&translation, &mut batch, &sink)?;

@@ -3,8 +3,9 @@
 use crate::breaker::{self, Members};
 use crate::clock::Time;
 use crate::engine::Core;
+use crate::explain::Explanation;
 use crate::hosts::{Health, HostInfo, flag};
-use crate::ids::{GENERATIONS, Id};
+use crate::ids::{GENERATIONS, Id, attempt_mark};
 use crate::opt_in::half_open;
 use crate::outcome::{LocalReply, Misuse, NEVER, bits, flags, refusal, resource};
 use crate::outlier::Side;
@@ -247,6 +248,17 @@ impl Core {
         })
     }
 
+    /// The whole trail up to this attempt, or of a request, when its head asked for one; else nothing.
+    pub fn explain_trail(&self, id: u64) -> Result<Vec<Explanation>, Misuse> {
+        let mark = Id::unpack(id).attempt;
+        self.with_state(id, |state, _| {
+            let kept = state.rare.as_deref().filter(|_| state.has_rare).and_then(|rare| rare.trail.as_ref());
+            let list = kept.map_or(&[][..], |trail| &trail.list);
+            let upto = list.iter().rposition(|why| mark == 0 || attempt_mark(why.number) == mark);
+            upto.map_or_else(Vec::new, |at| list[..=at].to_vec())
+        })
+    }
+
     /// One line about a decision, from what is kept anyway.
     pub fn explain(&self, id: u64) -> Result<String, Misuse> {
         let mark = Id::unpack(id).attempt;
@@ -477,23 +489,27 @@ impl HostState {
 
     /// Envoy's admin text: `healthy`, or the flags in a row.
     pub fn health_flags(&self) -> String {
-        const NAMES: [(u32, &str); 11] = [
-            (flag::FAILED_ACTIVE_HC, "/failed_active_hc"),
-            (flag::FAILED_OUTLIER_CHECK, "/failed_outlier_check"),
-            (flag::FAILED_EDS_HEALTH, "/failed_eds_health"),
-            (flag::DEGRADED_ACTIVE_HC, "/degraded_active_hc"),
-            (flag::DEGRADED_EDS_HEALTH, "/degraded_eds_health"),
-            (flag::PENDING_DYNAMIC_REMOVAL, "/pending_dynamic_removal"),
-            (flag::PENDING_ACTIVE_HC, "/pending_active_hc"),
-            (flag::EXCLUDED_VIA_IMMEDIATE_HC_FAIL, "/excluded_via_immediate_hc_fail"),
-            (flag::ACTIVE_HC_TIMEOUT, "/active_hc_timeout"),
-            (flag::EDS_STATUS_DRAINING, "/eds_status_draining"),
-            (flag::DEGRADED_OUTLIER_DETECTION, "/degraded_outlier_detection"),
-        ];
-        let text: String =
-            NAMES.iter().filter(|(bit, _)| self.flags & bit != 0).map(|(_, name)| *name).collect();
-        if text.is_empty() { "healthy".into() } else { text }
+        flag_names(self.flags)
     }
+}
+
+/// Envoy's admin text of health flags: `healthy`, or the flags in a row.
+pub(crate) fn flag_names(flags: u32) -> String {
+    const NAMES: [(u32, &str); 11] = [
+        (flag::FAILED_ACTIVE_HC, "/failed_active_hc"),
+        (flag::FAILED_OUTLIER_CHECK, "/failed_outlier_check"),
+        (flag::FAILED_EDS_HEALTH, "/failed_eds_health"),
+        (flag::DEGRADED_ACTIVE_HC, "/degraded_active_hc"),
+        (flag::DEGRADED_EDS_HEALTH, "/degraded_eds_health"),
+        (flag::PENDING_DYNAMIC_REMOVAL, "/pending_dynamic_removal"),
+        (flag::PENDING_ACTIVE_HC, "/pending_active_hc"),
+        (flag::EXCLUDED_VIA_IMMEDIATE_HC_FAIL, "/excluded_via_immediate_hc_fail"),
+        (flag::ACTIVE_HC_TIMEOUT, "/active_hc_timeout"),
+        (flag::EDS_STATUS_DRAINING, "/eds_status_draining"),
+        (flag::DEGRADED_OUTLIER_DETECTION, "/degraded_outlier_detection"),
+    ];
+    let text: String = NAMES.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect();
+    if text.is_empty() { "healthy".into() } else { text }
 }
 
 /// Envoy's response code details of a refusal; empty for unknown numbers.

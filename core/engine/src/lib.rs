@@ -14,6 +14,7 @@ pub mod clock;
 mod cluster;
 pub mod engine;
 mod events;
+pub mod explain;
 pub mod hash;
 pub mod headers;
 pub mod health;
@@ -42,6 +43,7 @@ mod update;
 mod wire;
 pub mod worker;
 
+pub use balance::StageOutcome;
 pub use clock::{Clock, Time};
 pub use inspect::{HostState, RequestInfo, Stat, refusal_body, refusal_details};
 pub use opt_in::OptCounter;

@@ -96,6 +96,33 @@ pub enum Source {
     Custom(Box<dyn Random>),
 }
 
+impl Source {
+    /// Where the words are now; `None` for the embedder's own.
+    pub(crate) fn mark(&self) -> Option<Self> {
+        match self {
+            Self::Xoshiro(source) => Some(Self::Xoshiro(source.clone())),
+            Self::Draws(source) => Some(Self::Draws(source.clone())),
+            Self::Custom(_) => None,
+        }
+    }
+
+    /// The words that were taken since a mark, 64 at most.
+    pub(crate) fn words_since(&self, mark: &Self) -> Vec<u64> {
+        const MOST: usize = 64;
+        let Some(mut at) = mark.mark() else { return Vec::new() };
+        let same = |at: &Self| match (at, self) {
+            (Self::Xoshiro(at), Self::Xoshiro(now)) => at.state == now.state,
+            (Self::Draws(at), Self::Draws(now)) => at.next == now.next,
+            _ => true,
+        };
+        let mut words = Vec::new();
+        while words.len() < MOST && !same(&at) {
+            words.push(at.next_u64());
+        }
+        words
+    }
+}
+
 impl Random for Source {
     #[inline]
     fn next_u64(&mut self) -> u64 {

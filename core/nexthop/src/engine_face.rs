@@ -35,6 +35,15 @@ pub enum Text<'a> {
     Prometheus,
     /// Fields that were read and do nothing, JSON.
     LoadReport,
+    /// The load report field by field, JSON: used, absent and whose default acts, not used here and why.
+    LoadReportWhole,
+    /// Every number in force for a cluster (`NAME`) or route (`route:NAME`), and where it came from, JSON.
+    Effective(&'a str),
+    /// What would be decided for a head, given as a JSON object of its fields, and why, JSON. Decides and counts nothing.
+    Explain(&'a str),
+    /// Why the attempts of a request went where they went, JSON: one line, and the whole trail where its head asked for
+    /// it ([`head_bits::EXPLAIN`](raw::head_bits)).
+    ExplainAttempt(u64),
     /// What deserves a second look in the documents, for people.
     Lint,
     /// The same as JSON.
@@ -200,10 +209,18 @@ impl Engine {
 
     /// A text.
     pub fn text(&self, what: Text<'_>) -> Result<String, Error> {
+        let id;
         let (number, argument) = match what {
             Text::Stats => (1, ""),
             Text::Prometheus => (2, ""),
             Text::LoadReport => (4, ""),
+            Text::LoadReportWhole => (4, "all"),
+            Text::Effective(name) => (3, name),
+            Text::Explain(head) => (8, head),
+            Text::ExplainAttempt(attempt) => {
+                id = attempt.to_string();
+                (9, id.as_str())
+            }
             Text::Lint => (5, ""),
             Text::LintJson => (6, ""),
             Text::LintSarif => (7, ""),
@@ -211,6 +228,14 @@ impl Engine {
             Text::Host(address) => (11, address),
         };
         raw::text(self.id, number, argument)
+    }
+
+    /// What would be decided for a head, and why, as JSON (`docs/schemas/explain.json`). Decides and counts nothing.
+    ///
+    /// # Errors
+    /// A head that no request could have.
+    pub fn explain_head(&self, head: &Head<'_>) -> Result<String, Error> {
+        raw::explain_head(self.id, head)
     }
 
     /// One line about an attempt or request, while it lives and until its slot is taken again.

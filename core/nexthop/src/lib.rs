@@ -57,6 +57,8 @@
 //! With feature `tokio`, `Driver` is that loop for asynchronous code; with feature `tower`, `NexthopLayer` puts it
 //! around a client. [`raw`] is the level that every other language's face is built on: numbers in, numbers out.
 
+#[cfg(feature = "cli")]
+pub mod program;
 #[cfg(feature = "tokio")]
 mod race;
 pub mod raw;

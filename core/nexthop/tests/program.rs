@@ -110,3 +110,45 @@ fn lint_tells_and_fails_as_asked() {
     assert_eq!(nexthop(&["lint", bad.to_str().unwrap()]).status.code(), Some(2));
     assert_eq!(nexthop(&["lint", "--format", "xml", path]).status.code(), Some(2));
 }
+
+#[test]
+fn help_is_worth_reading_and_plain() {
+    let out = nexthop(&["--help"]);
+    assert!(
+        out.status.code() == Some(0) && text(&out.stdout).contains("effective  every number in force"),
+        "{out:?}"
+    );
+    for command in ["choose", "explain", "effective", "check", "lint", "translate"] {
+        let out = nexthop(&[command, "--help"]);
+        let told = text(&out.stdout);
+        assert!(
+            told.starts_with(&format!("usage: nexthop {command}")) && told.contains("exit code"),
+            "{told}"
+        );
+    }
+    let out = nexthop(&["chose"]);
+    assert!(
+        out.status.code() == Some(2) && text(&out.stderr).contains("there is no command \"chose\""),
+        "{out:?}"
+    );
+}
+
+#[test]
+fn explain_and_effective() {
+    let path = document("explain.yaml", DOCUMENT);
+    let path = path.to_str().unwrap();
+    let out = nexthop(&["explain", "--config", path, "--cluster", "pair", "--header", "a: b"]);
+    let told = text(&out.stdout);
+    assert!(out.status.code() == Some(0) && told.contains("host       10.0.0.3:80"), "{out:?}");
+    assert!(!told.contains('\u{1b}'), "no colours into a pipe");
+    let out = nexthop(&["explain", "--config", path, "--cluster", "chain", "--attempt", "3", "--json"]);
+    let why: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((out.status.code(), &why["refusal"]), (Some(1), &"no_healthy_upstream".into()));
+    let out = nexthop(&["effective", "pair", path]);
+    let told = text(&out.stdout);
+    assert!(out.status.code() == Some(0) && told.contains("retry.num_retries"), "{out:?}");
+    assert!(told.contains("Envoy's default") && told.contains("clusters.pair.retry.times"), "{told}");
+    assert_eq!(nexthop(&["effective", "pear", path]).status.code(), Some(1));
+    let out = nexthop(&["check", "--all", path]);
+    assert!(text(&out.stdout).contains("clusters.pair.retry.times: used: 1 (used)"), "{out:?}");
+}

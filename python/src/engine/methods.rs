@@ -246,9 +246,33 @@ impl Engine {
         texts::read(py, self.id, 2, "")
     }
 
-    /// What was read, and what of it is not used here.
-    fn load_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        texts::json(py, self.id, 4, "")
+    /// What of the documents does nothing here; with `whole` every field: used, absent and whose default acts.
+    #[pyo3(signature = (*, whole=false))]
+    fn load_report<'py>(&self, py: Python<'py>, whole: bool) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 4, if whole { "all" } else { "" })
+    }
+
+    /// Every number in force for a cluster (`name`) or route (`route:name`), and where it came from.
+    fn effective<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 3, text(name, "name")?)
+    }
+
+    /// What would be decided for a request, and why; decides and counts nothing. Takes the keywords of `request`, and
+    /// `attempt` and `tried`.
+    #[pyo3(signature = (cluster=None, *, attempt=None, tried=None, **head))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        cluster: Option<&Bound<'py, PyAny>>,
+        attempt: Option<&Bound<'py, PyAny>>,
+        tried: Option<&Bound<'py, PyAny>>,
+        head: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let target = cluster.map_or(Ok(0), |name| text(name, "cluster").map(|name| self.target_of(name)))?;
+        let mut head = OwnedHead::read(self, target, head)?;
+        head.stateless(head::attempt_number(attempt)?, tried)?;
+        let told = detached(py, || raw::explain_head(self.id, &head.borrowed()));
+        texts::loads(py, &told.map_err(|error| cold(py, &error))?)
     }
 
     /// What deserves a second look in the documents.

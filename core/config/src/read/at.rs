@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(crate) struct Sink {
     pub(crate) report: Vec<ReportEntry>,
+    /// Fields that are used, and defaults, are reported, too.
+    pub(crate) detail: bool,
     /// Clusters that routes name, checked when all documents are read.
     pub(crate) references: Vec<Reference>,
     /// Sub-clusters that composites name: those that are missing are legal.

@@ -40,6 +40,11 @@ impl Fields {
         self
     }
 
+    /// A message of the short form or of the `nexthop:` mapping, not of Envoy.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.message.starts_with("nexthop") || self.message.contains("short form")
+    }
+
     /// Every name, each with its treatment.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&'static str, Treatment)> + Clone {
         let list = |names: &'static [&'static str], t: Treatment| names.iter().map(move |&name| (name, t));

@@ -52,7 +52,17 @@ impl<'a> At<'a> {
                 Treatment::Refused => return Err(value.unavailable(&format!("`{name}`"))),
             }
         }
-        let found: Vec<_> = found.into_iter().map(|(name, _, entry)| (name, entry)).collect();
+        let whose = if fields.is_ours() { "nexthop's" } else { "Envoy's" };
+        let found: Vec<_> = found
+            .into_iter()
+            .map(|(name, treatment, entry)| {
+                if treatment == Treatment::Read {
+                    self.report_used(name, entry);
+                }
+                (name, entry)
+            })
+            .collect();
+        self.report_defaults(fields, whose, &|name| found.iter().any(|(other, _)| *other == name));
         for group in fields.one_of {
             let set: Vec<_> = found.iter().filter(|(name, _)| group.contains(name)).collect();
             if let [(first, _), (second, entry), ..] = set.as_slice() {
@@ -96,7 +106,45 @@ impl<'a> At<'a> {
             }
         }
         found.retain(|(_, entry)| !entry.value.is_null());
+        for (name, entry) in &found {
+            self.report_used(name, entry);
+        }
+        let named = |name: &str| found.iter().any(|(other, _)| *other == name);
+        self.report_defaults(fields, "the source's own", &named);
         Ok(Msg { at: self, found })
+    }
+}
+
+impl At<'_> {
+    /// A field that acts, when every field is to be told.
+    fn report_used(&self, name: &str, entry: &Entry<'_>) {
+        if !self.sink().borrow().detail {
+            return;
+        }
+        let value = self.key(name, &entry.value);
+        let text = match &entry.value.resolve().kind {
+            Kind::Scalar(text, _) => format!("used: {text}"),
+            Kind::List(items) => format!("used: {} items", items.len()),
+            _ => "used".to_owned(),
+        };
+        value.note(What::Used, text);
+    }
+
+    /// Fields that are absent, when every field is to be told. What was made from another dialect has none.
+    fn report_defaults(&self, fields: &'static Fields, whose: &str, is_set: &dyn Fn(&str) -> bool) {
+        if !self.sink().borrow().detail || self.is_made() {
+            return;
+        }
+        for (name, _) in fields.names().filter(|(_, treatment)| *treatment == Treatment::Read) {
+            let excluded = fields
+                .one_of
+                .iter()
+                .any(|group| group.contains(&name) && group.iter().any(|other| is_set(other)));
+            if !is_set(name) && !excluded {
+                let text = format!("absent: {whose} default acts");
+                self.key(name, self.node).note(What::Default, text);
+            }
+        }
     }
 }
 

@@ -41,7 +41,7 @@ mod vectors;
 pub use crate::hash::Sizes;
 pub use criteria::Criteria;
 pub use filters::{FilterCall, StageOutcome};
-pub(crate) use filters::{Told as FilterTold, text as filter_text};
+pub(crate) use filters::{Told as FilterTold, text as filter_text, walk_filters};
 pub(crate) use linear::{Linear, Parts};
 pub(crate) use override_host::Overrides;
 pub use prepared::Prepared;

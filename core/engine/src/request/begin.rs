@@ -1,6 +1,7 @@
 //! A new request: its route, cluster, policies, hash and limits.
 
 use super::state::{Course, End, State};
+use super::trail::Trail;
 use super::{Walk, clear};
 use crate::balance::Criteria;
 use crate::clock::{MILLI, Time};
@@ -164,6 +165,9 @@ impl<'a> Walk<'a> {
         }
         if let Some(session) = &policy.session {
             Self::session(self.core, st, session, view, !head.override_host.is_empty());
+        }
+        if head.bits & head_bits::EXPLAIN != 0 {
+            st.rare().trail = Some(Box::new(Trail { matched: head.target == 0, list: Vec::new() }));
         }
         if !head.override_host.is_empty() {
             let strict = head.override_host.strip_prefix('!');

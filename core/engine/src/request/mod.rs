@@ -19,6 +19,7 @@ mod steer;
 mod tell;
 #[cfg(test)]
 mod tests;
+mod trail;
 mod wanted;
 
 use crate::breaker::{Ask, Grant, Promotions};
@@ -42,7 +43,6 @@ pub use report::Report;
 pub(crate) use report::grpc_to_http;
 pub(crate) use session::Session;
 
-#[cfg(test)]
 pub(crate) use filters::values as filter_values;
 pub(crate) use state::{Course, End, Phase, State};
 use std::sync::Arc;

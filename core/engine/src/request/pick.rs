@@ -3,6 +3,7 @@
 use super::Walk;
 use super::state::State;
 use super::steer::COOLING;
+use super::trail;
 use super::wanted::wanted;
 use crate::balance::{Criteria, FilterCall, Linear, Overrides, PriorityLoad, Selection};
 use crate::clock::Time;
@@ -98,7 +99,13 @@ impl<'a> Walk<'a> {
             priorities.set(st.rare.as_deref_mut().and_then(|rare| rare.priorities.take()));
         }
         let cooling = Cell::new(Time::NEVER);
+        let traced = trail::is_kept(st);
+        let mark = if traced { self.random.mark() } else { None };
         let picked = self.host_with(policies, st, &priorities, &cooling);
+        if traced {
+            let slot = picked.as_ref().ok().map(|picked| picked.slot);
+            self.keep_trail(policies, st, mark.as_ref(), slot);
+        }
         match &picked {
             Ok(picked) => {
                 if picked.bits & bits::PROBE != 0 {

@@ -3,6 +3,7 @@
 use super::filters::Brought;
 use super::hedge::Hedge;
 use super::opt_in::Opted;
+use super::trail::Trail;
 use crate::admission::Pass;
 use crate::balance::{Criteria, Overrides};
 use crate::clock::Time;
@@ -305,6 +306,8 @@ pub(crate) struct Rare {
     pub(crate) session: Option<Box<Session>>,
     /// Hosts that the request lists for the policy override_host.
     pub(crate) overrides: Option<Overrides>,
+    /// Why each choice was what it was, for a head that asks for it.
+    pub(crate) trail: Option<Box<Trail>>,
     /// What the host's metadata must say.
     pub(crate) criteria: Option<Arc<Criteria>>,
     /// The gates it went through.

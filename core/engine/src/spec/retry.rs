@@ -53,6 +53,12 @@ impl RetryOn {
     /// The five gRPC conditions.
     pub const GRPC: Self = Self(0x3e0);
 
+    /// The tokens of the conditions that are set, as documents have them.
+    pub fn names(self) -> Vec<&'static str> {
+        let all = HTTP_TOKENS.iter().chain(&GRPC_TOKENS);
+        all.filter(|(_, bit)| self.has(*bit)).map(|(name, _)| *name).collect()
+    }
+
     /// Whether any bit of `other` is set.
     #[inline]
     pub const fn has(self, other: Self) -> bool {

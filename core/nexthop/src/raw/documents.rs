@@ -83,6 +83,12 @@ impl Documents {
         Ok(self.runtime.iter().chain(&self.overlay).cloned().collect())
     }
 
+    /// Reads what is in force again, with a report of every field.
+    pub(super) fn in_detail(&self) -> Result<Loaded, Error> {
+        let loaded = nexthop_config::load_in_detail(&sources(&self.list));
+        loaded.map_err(|error| Error::Config(Box::new(error)))
+    }
+
     fn with_overlay(&self, mut loaded: Loaded) -> Loaded {
         loaded.specs.runtime.extend(self.overlay.iter().cloned());
         loaded
@@ -126,12 +132,12 @@ impl Documents {
     }
 }
 
+fn sources(list: &[Kept]) -> Vec<Source<'_>> {
+    list.iter().map(|kept| Source { name: &kept.name, text: &kept.text, dialect: kept.dialect }).collect()
+}
+
 fn load(list: &[Kept]) -> Result<Loaded, Error> {
-    let sources: Vec<Source<'_>> = list
-        .iter()
-        .map(|kept| Source { name: &kept.name, text: &kept.text, dialect: kept.dialect })
-        .collect();
-    nexthop_config::load(&sources).map_err(|error| Error::Config(Box::new(error)))
+    nexthop_config::load(&sources(list)).map_err(|error| Error::Config(Box::new(error)))
 }
 
 fn name_or(name: &str, other: impl FnOnce() -> String) -> String {

@@ -9,7 +9,9 @@
 
 mod changes;
 mod documents;
+mod effective;
 mod error;
+mod explain;
 mod fork;
 mod hot;
 mod local;
@@ -177,6 +179,11 @@ pub fn resolve(engine: u64, name: &str) -> Result<u32, Error> {
 /// (of the cluster `arg`, or all), 11 host(address) JSON.
 pub fn text(engine: u64, what: u32, arg: &str) -> Result<String, Error> {
     with_engine(engine, |engine| text::render(engine, what, arg))
+}
+
+/// What would be decided for a head, and why, as JSON (`docs/schemas/explain.json`); decides and counts nothing.
+pub fn explain_head(engine: u64, head: &Head<'_>) -> Result<String, Error> {
+    with_engine(engine, |engine| explain::borrowed(engine, head))
 }
 
 /// Visits every number of the clusters under Envoy's name. `visit` runs outside every lock.

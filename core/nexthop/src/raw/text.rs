@@ -15,16 +15,18 @@ pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Er
     match what {
         1 => Ok(stats(engine)),
         2 => Ok(prometheus(engine)),
+        4 if arg == "all" => super::effective::load_report(engine),
         4 => Ok(engine.report.lock().to_json().to_string()),
         5 => Ok(engine.findings.lock().to_human()),
         6 => Ok(engine.findings.lock().to_json().to_string()),
         7 => Ok(engine.findings.lock().to_sarif().to_string()),
+        3 => super::effective::effective(engine, arg),
+        8 => super::explain::head(engine, arg),
         9 => {
             let id = arg.parse().map_err(|_| {
                 Error::misuse(Misuse::Invalid, format!("{arg:?} is not the id of an attempt in decimal"))
             })?;
-            let line = engine.core.explain(id).map_err(Error::from)?;
-            Ok(json!({ "line": line }).to_string())
+            super::explain::attempt(engine, id)
         }
         10 => {
             let (states, now) = (engine.core.host_states(arg), engine.at(super::NOW));
@@ -37,10 +39,7 @@ pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Er
                 .map(|state| host(state, engine.at(super::NOW)).to_string())
                 .ok_or_else(|| Error::misuse(Misuse::NotFound, format!("no host has the address {arg:?}")))
         }
-        _ => Err(Error::misuse(
-            Misuse::NotFound,
-            format!("there is no text {what}; there are 1, 2, 4 to 7, 9, 10 and 11"),
-        )),
+        _ => Err(Error::misuse(Misuse::NotFound, format!("there is no text {what}; there are 1 to 11"))),
     }
 }
 

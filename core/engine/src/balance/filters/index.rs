@@ -64,6 +64,9 @@ impl StageCounts {
     }
 }
 
+/// A slot with its priority.
+pub(super) type Placed = (u32, u32);
+
 /// What a request brings to one stage: 0 nothing, 1 what no host has, else a value or host.
 pub(super) type Code = u32;
 pub(super) const ABSENT: Code = 0;
@@ -157,9 +160,19 @@ impl Index {
 
     /// Walks the stages.
     pub(super) fn walk(&self, codes: &[Code]) -> Walked {
+        self.walk_with(codes, |_, _, _| {})
+    }
+
+    /// The same; `seen` is told each stage's number, and the hosts before and after it.
+    pub(super) fn walk_with(
+        &self,
+        codes: &[Code],
+        mut seen: impl FnMut(usize, &[Placed], &[Placed]),
+    ) -> Walked {
         let mut now = self.hosts.clone();
         let mut outcomes = Vec::with_capacity(self.stages.len());
-        for ((spec, stage), code) in self.spec.stages.iter().zip(&self.stages).zip(codes) {
+        for (at, ((spec, stage), code)) in self.spec.stages.iter().zip(&self.stages).zip(codes).enumerate() {
+            let before = now.clone();
             let kept = stage.keep(spec, *code, &now, &self.well);
             let outcome = match kept {
                 None => StageOutcome::Skipped,
@@ -181,6 +194,7 @@ impl Index {
                     }
                 },
             };
+            seen(at, &before, &now);
             outcomes.push((outcome, now.len()));
             if outcome == StageOutcome::Refused {
                 break;

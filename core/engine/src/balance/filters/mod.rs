@@ -38,6 +38,37 @@ impl<'a> FilterCall<'a> {
     }
 }
 
+/// Filters walked for an explanation.
+pub(crate) struct FilterWalk {
+    /// By stage: what it did, and how many hosts were left.
+    pub(crate) outcomes: Vec<(StageOutcome, usize)>,
+    /// The stage that left a host out, by slot.
+    pub(crate) dropped: BTreeMap<u32, String>,
+}
+
+/// Walks the filters of a cluster, if it has any.
+pub(crate) fn walk_filters(
+    prepared: &Prepared,
+    values: &[Option<String>],
+    previous: Option<u32>,
+) -> Option<FilterWalk> {
+    let index = prepared.filters()?;
+    let mut codes = Vec::new();
+    index.codes(values, previous, None, &mut codes);
+    let mut dropped = BTreeMap::new();
+    let walked = index.walk_with(&codes, |at, before, after| {
+        let name = index.spec.stages.get(at).map_or("", |stage| &stage.name);
+        for (slot, _) in before.iter().filter(|host| !after.contains(host)) {
+            dropped.insert(*slot, name.to_owned());
+        }
+        // A stage that started over brings hosts back.
+        for (slot, _) in after {
+            dropped.remove(slot);
+        }
+    });
+    Some(FilterWalk { outcomes: walked.outcomes, dropped })
+}
+
 /// One worker's state.
 pub(super) struct Filtered {
     /// Spring's position.

@@ -1,8 +1,8 @@
 //! `nexthop lint`: what deserves a second look.
 
+use super::paint;
 use nexthop_config::{Findings, Severity};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 #[derive(Clone, Copy)]
 enum Format {
@@ -54,28 +54,27 @@ fn arguments(mut parser: lexopt::Parser) -> Result<Arguments, lexopt::Error> {
     Ok(out)
 }
 
-pub(crate) fn run(parser: lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
+pub(super) fn run(parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
     let arguments = arguments(parser)?;
     match findings(&arguments.files) {
         Ok(findings) => {
             match arguments.format {
-                Format::Human => print!("{}", findings.to_human()),
+                Format::Human => print!("{}", paint::findings(&findings.to_human(), paint::on())),
                 Format::Json => println!("{}", findings.to_json()),
                 Format::Sarif => println!("{}", findings.to_sarif()),
             }
             let bad = arguments.fail_on.is_some_and(|least| findings.worst() >= Some(least));
-            Ok(if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+            Ok(u8::from(bad))
         }
         Err(sentence) => {
             eprintln!("{sentence}");
-            Ok(ExitCode::from(2))
+            Ok(2)
         }
     }
 }
 
 fn findings(files: &[PathBuf]) -> Result<Findings, String> {
     let texts = super::texts(files)?;
-    let loaded =
-        nexthop_config::load(&super::translate::sources(&texts)).map_err(|error| error.to_string())?;
+    let loaded = nexthop_config::load(&super::sources(&texts)).map_err(|error| error.to_string())?;
     Ok(loaded.findings)
 }

@@ -1,9 +1,8 @@
 //! `nexthop choose`: one stateless decision.
 
-use nexthop::{Choice, Outcome, RequestHead};
+use crate::{Choice, Outcome, RequestHead};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 #[derive(Default)]
@@ -39,7 +38,7 @@ fn arguments(mut parser: lexopt::Parser) -> Result<Arguments, lexopt::Error> {
     Ok(out)
 }
 
-pub(crate) fn run(parser: lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
+pub(super) fn run(parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
     let arguments = arguments(parser)?;
     match decide(&arguments) {
         Ok((line, fields, go)) => {
@@ -48,17 +47,17 @@ pub(crate) fn run(parser: lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
             } else {
                 println!("{line}");
             }
-            Ok(if go { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            Ok(u8::from(!go))
         }
         Err(error) => {
             eprintln!("{error}");
-            Ok(ExitCode::from(2))
+            Ok(2)
         }
     }
 }
 
 /// The decision as a line and as JSON with the field names of the decision, and whether it names a host to send to.
-fn decide(arguments: &Arguments) -> Result<(String, Value, bool), nexthop::Error> {
+fn decide(arguments: &Arguments) -> Result<(String, Value, bool), crate::Error> {
     let mesh = super::load(&arguments.config)?;
     let head = RequestHead {
         target: mesh.resolve(&arguments.cluster)?,

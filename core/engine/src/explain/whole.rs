@@ -1,0 +1,320 @@
+//! A head that only asks, and decisions of requests whose head wants to know.
+
+use super::hosts::{Asked, Predicates, hosts};
+use super::{Explanation, LevelWhy, LimitWhy, RetryWhy, RouteWhy, TimesWhy};
+use crate::balance::Criteria;
+use crate::breaker::Members;
+use crate::clock::{Time, nanos};
+use crate::cluster::Subs;
+use crate::engine::{Core, UNKNOWN_TARGET};
+use crate::hash::HashInput;
+use crate::headers::HeaderView;
+use crate::outcome::{Head, Misuse, NEVER, head_bits, refusal};
+use crate::policies::{Leads, Policies, RequestPolicy};
+use crate::random::{Draws, Source};
+use crate::request::{Course, State, filter_values};
+use crate::retry::RetrySettings;
+use crate::route::RequestView;
+use crate::snapshot::Snapshot;
+use crate::spec::{PathMatch, RetryOn};
+use std::sync::atomic::Ordering::Relaxed;
+use twox_hash::XxHash64;
+
+impl Core {
+    /// What would be decided for a head, and why: nothing is decided or counted. Where a draw would decide (weighted
+    /// clusters), the first of them is followed. `head.number` is the attempt to explain; 0 = the first.
+    ///
+    /// # Errors
+    /// As `begin`: a head that no request could have.
+    pub fn explain_head(&self, head: &Head<'_>, now: Time) -> Result<Explanation, Misuse> {
+        let snapshot = self.current.lock().clone();
+        let policies = &snapshot.policies;
+        let names = match head.headers.is_empty() {
+            true => None,
+            false => Some(self.wants.lock().get(head.want).ok_or(Misuse::Invalid)?),
+        };
+        let headers =
+            HeaderView::new(names.as_deref().unwrap_or(&[]), head.headers).ok_or(Misuse::Invalid)?;
+        let view = RequestView {
+            method: head.method,
+            scheme: head.scheme,
+            authority: head.authority,
+            path: head.path,
+            headers,
+        };
+        let context = match head.metadata {
+            "" => None,
+            text => Some(Criteria::new((self.settings.read_json)(text).map_err(|_| Misuse::Invalid)?)),
+        };
+        let mut why = Explanation { number: head.number.max(1), ..Explanation::default() };
+        let at = match head.target {
+            // Words of zero: what a runtime fraction may let through, it lets through.
+            0 => policies
+                .tables
+                .find(&view, &mut Source::Draws(Draws::default()))
+                .map(|r| policies.by_route[r]),
+            UNKNOWN_TARGET => None,
+            target => {
+                let found = policies.targets.get(target as usize - 1).ok_or(Misuse::NotFound)?;
+                found.as_ref().map(|target| target.policy)
+            }
+        };
+        let Some(at) = at else {
+            (why.refusal, why.route.why) = match head.target {
+                0 => (refusal::NO_ROUTE, no_route(policies, &view)),
+                _ => (refusal::NO_CLUSTER, "no document has a cluster or route of that name".into()),
+            };
+            return Ok(why);
+        };
+        let policy = &policies.list[at as usize];
+        why.route = route_why(policies, policy, head.target == 0);
+        let cluster = match &policy.leads {
+            Leads::Direct { status, .. } => {
+                why.refusal = refusal::DIRECT_RESPONSE;
+                why.route.why += &format!("; it answers {status} by itself");
+                return Ok(why);
+            }
+            Leads::Cluster(cluster) => Some(*cluster),
+            Leads::Header { name, .. } => {
+                let value = headers.first(name).and_then(|value| std::str::from_utf8(value).ok());
+                policies.names.get(value.unwrap_or("")).copied()
+            }
+            Leads::Weighted { clusters, .. } => {
+                let named = clusters.iter().map(|lead| {
+                    let entry = snapshot.clusters.get(lead.cluster as usize);
+                    (entry.map_or_else(String::new, |entry| entry.shared.name.to_string()), lead.weight)
+                });
+                why.route.weighted = named.collect();
+                clusters.iter().find(|lead| lead.weight > 0).map(|lead| lead.cluster)
+            }
+        };
+        let Some(cluster) = cluster.filter(|cluster| policies.cluster(*cluster).is_some()) else {
+            why.refusal = refusal::NO_CLUSTER;
+            return Ok(why);
+        };
+        let mut st = State::default();
+        st.begin(&Course::new(policies, at, cluster), now);
+        st.number = why.number;
+        st.is_retry = why.number > 1;
+        let trusted = head.bits & head_bits::INTERNAL != 0;
+        if trusted {
+            let limits = policy.limits.resolve(headers, true, false);
+            (st.timeout, st.per_try) = (limits.timeout, limits.per_try);
+        }
+        if head.timeout != 0 {
+            st.timeout = st.timeout.min(head.timeout);
+        }
+        if let 0 | 1 = head.priority {
+            st.routing = head.priority as u8;
+        }
+        let retry = policies.retry(&st);
+        if trusted || !retry.is_plain() {
+            match RetrySettings::new(retry, &view, trusted) {
+                Some(settings) => {
+                    (st.retries, st.remaining, st.on) = (true, settings.remaining, settings.bits);
+                }
+                None => (st.retries, st.remaining, st.on) = (false, 0, RetryOn::NONE),
+            }
+        }
+        st.remaining = st.remaining.saturating_sub(why.number - 1);
+        let own = policies.cluster(cluster);
+        let criteria = match (policy.criteria.as_ref(), &context) {
+            (Some(route), Some(own)) => Some(own.over(route.fields())),
+            (Some(route), None) => Some(Criteria::clone(route)),
+            (None, own) => own.clone(),
+        };
+        if let Some(own) = own.filter(|own| own.hashes) {
+            let lists = [&own.own_hash, &own.hash, &policy.hash];
+            let list = lists.into_iter().find(|list| !list.is_empty());
+            let input = HashInput {
+                headers,
+                method: view.method,
+                scheme: view.scheme,
+                authority: view.authority,
+                path: view.path,
+                source: head.source,
+                local: head.local,
+            };
+            why.hash = match head.key {
+                _ if head.bits & head_bits::HASH != 0 => Some(head.hash),
+                Some(key) => Some(XxHash64::oneshot(0, key)),
+                None => list.and_then(|list| list.evaluate(&input, &mut None)),
+            };
+        }
+        let values: Vec<(u32, Vec<Option<String>>)> = own
+            .into_iter()
+            .flat_map(|own| &own.filters)
+            .map(|(of, spec)| (*of, filter_values(spec, &view, context.as_ref(), &self.settings.hostname)))
+            .collect();
+        let tried: Vec<String> =
+            head.tried.split(',').map(|a| a.trim_ascii().to_owned()).filter(|a| !a.is_empty()).collect();
+        self.explain_state(&snapshot, policies, &st, criteria.as_ref(), &values, &tried, &mut why);
+        Ok(why)
+    }
+
+    /// What of an explanation a request's state tells: cluster, hosts, limits, times, retries.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a request")]
+    pub(crate) fn explain_state(
+        &self,
+        snapshot: &Snapshot,
+        policies: &Policies,
+        st: &State,
+        criteria: Option<&Criteria>,
+        values: &[(u32, Vec<Option<String>>)],
+        named: &[String],
+        why: &mut Explanation,
+    ) {
+        let retry = policies.retry(st);
+        let policy = policies.request(st);
+        why.number = st.number.max(1);
+        let hosts_of = |cluster: u32| -> Option<(bool, super::HostsWhy)> {
+            let view = snapshot.clusters.get(cluster as usize)?.view.as_ref()?;
+            let own = values.iter().find(|(of, _)| *of == cluster).map_or(&[][..], |(_, values)| values);
+            let predicates = Predicates { policy: retry, tried: &st.tried, named };
+            let predicates = (st.is_retry && retry.rejects()).then_some(predicates);
+            let asked =
+                Asked { criteria, values: own, previous: st.tried.last().map(|t| t.0), retry: predicates };
+            let found = hosts(view, &self.hosts, &asked);
+            Some((found.candidates.iter().any(|host| host.left_out.is_empty()), found))
+        };
+        let mut cluster = st.cluster;
+        while let Some(entry) = snapshot.clusters.get(cluster as usize) {
+            let mut level = LevelWhy { cluster: entry.shared.name.to_string(), why: String::new() };
+            let Some(view) = &entry.view else {
+                level.why = "no document has this cluster".into();
+                why.levels.push(level);
+                break;
+            };
+            let usable = |sub: &u32| {
+                let view = snapshot.clusters.get(*sub as usize).and_then(|entry| entry.view.as_ref());
+                view.is_some_and(|view| view.subs.is_some() || hosts_of(*sub).is_some_and(|(any, _)| any))
+            };
+            let subs = match &view.subs {
+                None => {
+                    level.why = "it has hosts of its own".into();
+                    why.levels.push(level);
+                    why.hosts = hosts_of(cluster).map(|(_, found)| found);
+                    break;
+                }
+                Some(Subs::Aggregate(subs)) => {
+                    let parts = subs.len();
+                    level.why = format!(
+                        "an aggregate: the priorities of its {parts} clusters, laid end to end; the first with a host is explained"
+                    );
+                    why.levels.push(level);
+                    match subs.iter().find(|sub| usable(sub)).or_else(|| subs.first()) {
+                        Some(sub) => cluster = *sub,
+                        None => break,
+                    }
+                    continue;
+                }
+                Some(Subs::Composite(subs)) => subs,
+            };
+            let first = why.number as usize - 1;
+            let rest = subs.get(first..).unwrap_or(&[]);
+            let found = match snapshot.runtime.composite_skip_empty {
+                true => rest.iter().position(usable),
+                false => (!rest.is_empty()).then_some(0),
+            };
+            match found {
+                Some(skipped) => {
+                    level.why =
+                        format!("a composite: attempt {} goes to its sub-cluster {}", why.number, first + 1);
+                    if skipped > 0 {
+                        level.why += &format!(", and {skipped} further on, because no host was there");
+                    }
+                    why.levels.push(level);
+                    cluster = rest[skipped];
+                }
+                None => {
+                    level.why =
+                        format!("a composite of {}: attempt {} finds no sub-cluster", subs.len(), why.number);
+                    why.levels.push(level);
+                    why.refusal = refusal::NO_HEALTHY_UPSTREAM;
+                    break;
+                }
+            }
+        }
+        let none = |found: &super::HostsWhy| {
+            found.more == 0 && found.candidates.iter().all(|host| !host.left_out.is_empty())
+        };
+        if why.hosts.as_ref().is_none_or(|found| none(found) && !st.is_retry) && why.refusal == 0 {
+            why.refusal = refusal::NO_HEALTHY_UPSTREAM;
+        }
+        let p = usize::from(st.routing);
+        if let Some((entry, view)) =
+            snapshot.clusters.get(cluster as usize).and_then(|entry| Some((entry, entry.view.as_ref()?)))
+        {
+            let ledger = &entry.shared.ledgers[p];
+            let limits = &view.limits[p];
+            let members = Members { hosts: &self.hosts, list: &view.members };
+            let limit = |name, used: u32, max: u32| LimitWhy { name, used: used.into(), max: max.into() };
+            why.limits = vec![
+                limit("connections", ledger.connections.load(Relaxed), limits.max_connections),
+                limit("pending_requests", ledger.pending.load(Relaxed), limits.max_pending_requests),
+                limit("requests", ledger.active(members, p), limits.max_requests),
+                limit("retries", ledger.retries.load(Relaxed), limits.max_retries),
+            ];
+            why.times.connect = nanos(view.spec.connect_timeout);
+        }
+        why.times = TimesWhy {
+            timeout: st.timeout,
+            per_try: if st.timeout != NEVER && st.per_try >= st.timeout { NEVER } else { st.per_try },
+            per_try_idle: policy.per_try_idle,
+            ..std::mem::take(&mut why.times)
+        };
+        why.retry = retry_why(st, retry.previous_hosts, st.retries);
+    }
+}
+
+fn retry_why(st: &State, avoids: bool, retries: bool) -> RetryWhy {
+    let on = if retries { st.on.names() } else { Vec::new() };
+    let left = if retries { st.remaining } else { 0 };
+    let then = match (on.is_empty(), left) {
+        (true, _) => "no retry policy acts: the outcome is final".to_owned(),
+        (false, 0) => "no retry is left: the outcome is final".to_owned(),
+        (false, left) => format!(
+            "a failure that meets a condition is tried again, up to {left} times, if the limit of retries allows it{}",
+            if avoids { ", on a host that was not tried if one is drawn" } else { "" }
+        ),
+    };
+    RetryWhy { on, left, then }
+}
+
+/// How a request came by its policy.
+pub(crate) fn route_why(policies: &Policies, policy: &RequestPolicy, matched: bool) -> RouteWhy {
+    let Some(route) = policy.route else {
+        return RouteWhy { why: "the caller named the cluster".into(), ..RouteWhy::default() };
+    };
+    let (spec, host, table) = policies.tables.get(route as usize);
+    let table = if table.is_empty() { String::new() } else { format!(" of table {table:?}") };
+    let path = match &spec.matcher.path {
+        PathMatch::Prefix(path) => format!("path begins with {path:?}"),
+        PathMatch::Exact(path) => format!("path is {path:?}"),
+        PathMatch::SeparatedPrefix(path) => format!("path is {path:?} or below it"),
+        PathMatch::Regex(path) => format!("path matches {path:?}"),
+    };
+    let more = spec.matcher.headers.len() + spec.matcher.query.len() + usize::from(spec.matcher.grpc);
+    let more = if more > 0 { format!(" and {more} more conditions") } else { String::new() };
+    let why = match matched {
+        true => format!(
+            "virtual host {:?}{table} has a domain for the authority ({}); its first route that fits is the one whose {path}{more}",
+            host.name,
+            host.domains.join(", "),
+        ),
+        false => format!("the caller named the route (virtual host {:?}{table}, {path}{more})", host.name),
+    };
+    RouteWhy { name: policy.name.clone(), why, weighted: Vec::new() }
+}
+
+fn no_route(policies: &Policies, view: &RequestView<'_>) -> String {
+    match policies.by_route.len() {
+        0 => "no document has routes; name a cluster".into(),
+        count => format!(
+            "none of {count} routes fits authority {:?}, path {:?}, method {:?}",
+            view.authority,
+            if view.path.is_empty() { "/" } else { view.path },
+            if view.method.is_empty() { "GET" } else { view.method },
+        ),
+    }
+}

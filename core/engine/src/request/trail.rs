@@ -1,0 +1,54 @@
+//! The reason trail of requests whose head asks for it.
+
+use super::Walk;
+use super::state::State;
+use crate::explain::{Explanation, route_why};
+use crate::policies::Policies;
+use crate::random::Source;
+
+/// What is kept of each decision.
+pub(crate) struct Trail {
+    /// The route was matched, not named.
+    pub(crate) matched: bool,
+    /// One entry per choice.
+    pub(crate) list: Vec<Explanation>,
+}
+
+/// Choices that one request keeps.
+const MOST: usize = 64;
+
+/// Whether a request keeps its trail.
+pub(super) fn is_kept(st: &State) -> bool {
+    st.has_rare && st.rare.as_deref().is_some_and(|rare| rare.trail.is_some())
+}
+
+impl Walk<'_> {
+    /// Keeps why a host was chosen, or none. `mark`: the words before the choice.
+    #[cold]
+    pub(super) fn keep_trail(
+        &self,
+        policies: &Policies,
+        st: &mut State,
+        mark: Option<&Source>,
+        slot: Option<u32>,
+    ) {
+        let mut why = Explanation::default();
+        let Some(rare) = st.rare.as_deref() else { return };
+        let values = rare.brought.as_ref().map_or(&[][..], |own| &own.values);
+        let (criteria, named) = (rare.criteria.as_deref(), &rare.tried[..]);
+        self.core.explain_state(self.snapshot, policies, st, criteria, values, named, &mut why);
+        let matched = rare.trail.as_ref().is_some_and(|trail| trail.matched);
+        why.route = route_why(policies, policies.request(st), matched);
+        why.hash = st.hash;
+        why.draws = mark.map_or_else(Vec::new, |mark| self.random.words_since(mark));
+        let info = slot.and_then(|slot| self.core.hosts.info(slot));
+        if let Some((_, info)) = info {
+            why.chosen.clone_from(&info.address);
+            why.refusal = 0;
+        }
+        let trail = st.rare().trail.get_or_insert_with(|| Box::new(Trail { matched, list: Vec::new() }));
+        if trail.list.len() < MOST {
+            trail.list.push(why);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Explanations, what is in force, and the whole load report.
+
+use nexthop::raw::head_bits;
+use nexthop::{Choice, Clock, Engine, Outcome, RequestHead, Text};
+use serde_json::{Value, json};
+
+const MESH: &str = "
+clusters:
+  web:
+    hosts:
+    - {address: 10.0.0.1:80, metadata: {version: '1'}}
+    - {address: 10.0.0.2:80, metadata: {version: '2'}}
+    - {address: 10.0.0.3:80, metadata: {version: '2'}}
+    retry: {on: [5xx], times: 2, avoid_tried: true}
+    limits: {connections: 7}
+    timeout: 3s
+    nexthop: {filters: [{match: {header: version, metadata: version}}]}
+  spare: {hosts: [10.0.1.1:80]}
+  chain: {composite: [web, spare]}
+routes:
+- {host: shop.example, path: /pay, cluster: web}
+- {host: shop.example, path: /split, cluster: {web: 3, spare: 1}}
+";
+
+fn mesh(text: &str) -> Engine {
+    Engine::builder().text(text).workers(1).seed(7).clock(Clock::Manual).build().unwrap()
+}
+
+fn explain(mesh: &Engine, head: &Value) -> Value {
+    serde_json::from_str(&mesh.text(Text::Explain(&head.to_string())).unwrap()).unwrap()
+}
+
+fn left_out(why: &Value) -> Vec<String> {
+    let hosts = why["hosts"]["candidates"].as_array().unwrap().iter();
+    hosts.map(|host| host["left_out"].as_str().unwrap_or("-").to_owned()).collect()
+}
+
+#[test]
+fn a_head_that_only_asks() {
+    let mesh = mesh(MESH);
+    let before = mesh.text(Text::Stats).unwrap();
+    let head = json!({"authority": "shop.example", "path": "/pay/now", "headers": {"Version": "2"}});
+    let why = explain(&mesh, &head);
+    assert_eq!(why["refusal"], Value::Null);
+    assert!(why["route"]["why"].as_str().unwrap().contains("path begins with \"/pay\""), "{why}");
+    assert_eq!(why["clusters"][0]["cluster"], "web");
+    let filter = json!({"stage": "version", "value": "2", "outcome": "matched", "left": 2});
+    assert_eq!(why["hosts"]["filters"], json!([filter]));
+    assert_eq!(left_out(&why), ["the filter version left it out", "-", "-"]);
+    assert_eq!(why["limits"][0], json!({"name": "connections", "used": 0, "max": 7}));
+    assert_eq!(why["times"]["timeout"], 3.0);
+    assert_eq!((&why["on_failure"]["on"], &why["on_failure"]["left"]), (&json!(["5xx"]), &2.into()));
+    assert!(why["text"].as_str().unwrap().contains("host       10.0.0.2:80"), "{why}");
+    assert_eq!(mesh.text(Text::Stats).unwrap(), before, "nothing is counted");
+
+    let split = explain(&mesh, &json!({"authority": "shop.example", "path": "/split"}));
+    assert_eq!(
+        split["route"]["weighted"],
+        json!([{"cluster": "web", "weight": 3}, {"cluster": "spare", "weight": 1}])
+    );
+    let second = explain(&mesh, &json!({"cluster": "chain", "attempt": 2}));
+    assert_eq!(second["clusters"][1]["cluster"], "spare", "{second}");
+    let third = explain(&mesh, &json!({"cluster": "chain", "attempt": 3}));
+    assert_eq!(third["refusal"], "no_healthy_upstream");
+    let nowhere = explain(&mesh, &json!({"authority": "other.example"}));
+    assert_eq!((&nowhere["refusal"], &nowhere["hosts"]), (&"no_route".into(), &Value::Null));
+
+    for (head, sentence) in [
+        ("[]", "a head is a JSON object"),
+        ("{\"cluter\": \"web\"}", "a head has no field \"cluter\""),
+        ("{\"cluster\": \"wbe\"}", "did you mean \"web\"?"),
+        ("{\"timeout\": -1}", "not negative"),
+        ("{\"headers\": {\"version\": 1}}", "header version is text"),
+    ] {
+        let error = mesh.text(Text::Explain(head)).unwrap_err().to_string();
+        assert!(error.contains(sentence), "{head}: {error}");
+    }
+}
+
+#[test]
+fn health_and_priorities_speak_against_hosts() {
+    let text = "
+static_resources:
+  clusters:
+  - name: web
+    load_assignment:
+      cluster_name: web
+      endpoints:
+      - lb_endpoints:
+        - {endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 80}}}}
+        - {endpoint: {address: {socket_address: {address: 10.0.0.2, port_value: 80}}}}
+        - {endpoint: {address: {socket_address: {address: 10.0.0.3, port_value: 80}}}, health_status: UNHEALTHY}
+        - {endpoint: {address: {socket_address: {address: 10.0.0.4, port_value: 80}}}, health_status: DEGRADED}
+      - priority: 1
+        lb_endpoints:
+        - {endpoint: {address: {socket_address: {address: 10.0.0.5, port_value: 80}}}}
+";
+    let why = explain(&mesh(text), &json!({"cluster": "web"}));
+    let reasons = left_out(&why);
+    assert_eq!(reasons[..2], ["-", "-"]);
+    assert_eq!(reasons[2], "unhealthy: /failed_eds_health");
+    assert!(reasons[3].starts_with("degraded") || reasons[3] == "-", "{reasons:?}");
+    assert_eq!(why["hosts"]["priorities"].as_array().unwrap().len(), 2);
+    assert_eq!(why["hosts"]["priorities"][0]["healthy"], 2);
+}
+
+#[test]
+fn a_request_that_wants_to_know_keeps_its_trail() {
+    let mesh = mesh(MESH);
+    let head = RequestHead {
+        target: mesh.resolve("web").unwrap(),
+        bits: head_bits::EXPLAIN,
+        ..RequestHead::default()
+    };
+    let mut call = mesh.request(&head, mesh.now());
+    let Ok(Choice::Attempt(first)) = call.choose_host(mesh.now()) else { panic!("a host is there") };
+    let id = first.id();
+    let address = first.host().address.clone();
+    let told = |id| -> Value { serde_json::from_str(&mesh.text(Text::ExplainAttempt(id)).unwrap()).unwrap() };
+    assert_eq!(told(id)["chosen"], *address);
+    assert!(first.complete(&Outcome::status(503), mesh.now()).unwrap().action == nexthop::Action::Retry);
+    mesh.advance(std::time::Duration::from_secs(1)).unwrap();
+    let Ok(Choice::Attempt(second)) = call.choose_host(mesh.now()) else { panic!("a retry") };
+    let why = told(second.id());
+    assert_eq!((&why["attempt"], &why["chosen"]), (&2.into(), &json!(second.host().address)));
+    assert_eq!(why["earlier"][0]["chosen"], *address);
+    let tried =
+        why["hosts"]["candidates"].as_array().unwrap().iter().find(|host| host["address"] == *address);
+    assert!(tried.unwrap()["left_out"].as_str().unwrap().contains("tried"), "{why}");
+    second.complete(&Outcome::status(200), mesh.now()).unwrap();
+
+    // Without the wish there is one line.
+    let plain = RequestHead { bits: 0, ..head };
+    let mut call = mesh.request(&plain, mesh.now());
+    let Ok(Choice::Attempt(attempt)) = call.choose_host(mesh.now()) else { panic!("a host is there") };
+    let line = told(attempt.id());
+    assert!(line["line"].as_str().unwrap().contains("attempt 1") && line.get("hosts").is_none(), "{line}");
+}
+
+fn row(told: &Value, field: &str) -> Value {
+    let rows = told["values"].as_array().unwrap();
+    rows.iter().find(|row| row["field"] == field).unwrap_or_else(|| panic!("no {field} in {told}")).clone()
+}
+
+#[test]
+fn every_number_in_force_and_where_it_came_from() {
+    let mesh = mesh(MESH);
+    let told: Value = serde_json::from_str(&mesh.text(Text::Effective("web")).unwrap()).unwrap();
+    let limit = row(&told, "circuit_breakers.default.max_connections");
+    assert_eq!((&limit["value"], &limit["from"], &limit["line"]), (&7.into(), &"document".into(), &9.into()));
+    assert_eq!(limit["path"], "clusters.web.limits.connections");
+    let default = row(&told, "circuit_breakers.default.max_requests");
+    assert_eq!(
+        (&default["value"], &default["from"], &default["whose"]),
+        (&1024.into(), &"default".into(), &"Envoy".into())
+    );
+    assert_eq!(row(&told, "route.timeout")["value"], 3.0);
+    assert_eq!(row(&told, "retry.num_retries")["path"], "clusters.web.retry.times");
+    let route: Value = serde_json::from_str(&mesh.text(Text::Effective("route:/pay")).unwrap_or_default())
+        .unwrap_or_default();
+    assert!(route.is_null() || route["kind"] == "route");
+    assert!(mesh.text(Text::Effective("wbe")).unwrap_err().to_string().contains("did you mean \"web\"?"));
+
+    let envoy = "
+static_resources:
+  clusters:
+  - name: web
+    connect_timeout: 1s
+    common_lb_config: {healthy_panic_threshold: {value: 10}}
+    circuit_breakers:
+      thresholds:
+      - {priority: HIGH, max_requests: 3}
+      - {max_requests: 5}
+    outlier_detection: {interval: 7s}
+layered_runtime: {layers: [{name: s, static_layer: {upstream.healthy_panic_threshold: 20}}]}
+";
+    let told: Value = serde_json::from_str(&self::mesh(envoy).text(Text::Effective("web")).unwrap()).unwrap();
+    assert_eq!(row(&told, "connect_timeout")["value"], 1.0);
+    for (name, value, line) in [("high", 3, 9), ("default", 5, 10)] {
+        let limit = row(&told, &format!("circuit_breakers.{name}.max_requests"));
+        assert_eq!((&limit["value"], &limit["line"]), (&value.into(), &line.into()), "{limit}");
+    }
+    let panic = row(&told, "panic_threshold");
+    assert_eq!((&panic["value"], &panic["from"]), (&json!(20.0), &"runtime".into()));
+    assert_eq!(row(&told, "outlier_detection.interval")["line"], 11);
+    assert_eq!(row(&told, "outlier_detection.base_ejection_time")["from"], "default");
+}
+
+#[test]
+fn the_report_field_by_field() {
+    let mesh = mesh(MESH);
+    let brief: Value = serde_json::from_str(&mesh.text(Text::LoadReport).unwrap()).unwrap();
+    let whole: Value = serde_json::from_str(&mesh.text(Text::LoadReportWhole).unwrap()).unwrap();
+    let what = |report: &Value, path: &str| {
+        let entries = report["entries"].as_array().unwrap();
+        let entry = entries.iter().find(|entry| entry["path"] == path).unwrap_or_else(|| panic!("no {path}"));
+        (entry["what"].as_str().unwrap().to_owned(), entry["text"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(what(&whole, "clusters.web.timeout"), ("used".into(), "used: 3s".into()));
+    assert_eq!(what(&whole, "clusters.web.panic").0, "default");
+    assert!(what(&whole, "clusters.web.nexthop.policy").1.contains("nexthop's default"));
+    assert!(brief["entries"].as_array().unwrap().iter().all(|entry| entry["what"] != "default"));
+}
