@@ -7,7 +7,7 @@ RUST_CRATES = --workspace --exclude nexthop-python --exclude nexthop-node
 
 .PHONY: help demo test bench lint build conformance generate clean \
   build-rust build-c build-python build-node build-java build-go \
-  test-generated test-rust test-c test-python test-node test-java test-go test-conformance
+  test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,13 +31,16 @@ build-java:
 build-go:
 	@scripts/with go go/build.sh
 
-test: test-generated test-rust test-c test-python test-node test-java test-go test-conformance ## Run every test of every face
+test: test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance ## Run every test of every face
 	@echo "make test: everything passed"
 
 test-generated:
 	ffi/generate-header.sh --check
 test-rust:
 	$(CARGO) test --locked $(RUST_CRATES)
+test-translated:
+	$(CARGO) build --locked --quiet -p nexthop --bin nexthop
+	@tests/translated/run.sh "$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/nexthop"
 test-c: build-c
 	@scripts/with c ffi/run-tests.sh
 test-python: build-python

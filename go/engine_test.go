@@ -171,6 +171,16 @@ func TestTexts(t *testing.T) {
 	if err := e.Prometheus(&out); err != nil || !strings.Contains(out.String(), "plain") {
 		t.Fatal(err, out.String())
 	}
+	var effective struct{ Values []map[string]any }
+	if err := json.Unmarshal(must(e.Effective("checkout")), &effective); err != nil || len(effective.Values) == 0 {
+		t.Fatal(err, effective)
+	}
+	if why := must(e.Explain(Head{Cluster: "checkout"})); why["hosts"] == nil {
+		t.Fatal(why)
+	}
+	if whole := string(must(e.WholeLoadReport())); !strings.Contains(whole, "default acts") {
+		t.Fatal(whole)
+	}
 	_, err := e.Effective("none")
 	wantErr(t, err, ErrNotFound)
 	var hosts any

@@ -73,13 +73,18 @@ func (e *Engine) explanation(what C.uint32_t, argument string) (Explanation, err
 	return explanation, nil
 }
 
-// Effective is a cluster ("name") or route ("route:NAME") with all defaults filled in, as JSON.
+// Effective tells every number in force for a cluster ("name") or route ("route:NAME"), and where it came from, as JSON.
 func (e *Engine) Effective(name string) (json.RawMessage, error) {
 	return e.text(C.NEXTHOP_TEXT_EFFECTIVE, name)
 }
 
 // LoadReport tells what the present documents said and what was not understood, as JSON.
 func (e *Engine) LoadReport() (json.RawMessage, error) { return e.text(C.NEXTHOP_TEXT_LOAD_REPORT, "") }
+
+// WholeLoadReport tells every field: used, absent and whose default acts, not used here and why, as JSON.
+func (e *Engine) WholeLoadReport() (json.RawMessage, error) {
+	return e.text(C.NEXTHOP_TEXT_LOAD_REPORT, "all")
+}
 
 // Lint tells what is doubtful in the present documents, as JSON.
 func (e *Engine) Lint() (json.RawMessage, error) { return e.text(C.NEXTHOP_TEXT_LINT_JSON, "") }

@@ -207,8 +207,8 @@
 #define NEXTHOP_HOST_SECURE 1 /**< TLS towards the host. */
 #define NEXTHOP_TEXT_STATS 1 /**< Counters, JSON. */
 #define NEXTHOP_TEXT_PROMETHEUS 2 /**< Counters, Prometheus text format. */
-#define NEXTHOP_TEXT_EFFECTIVE 3 /**< A cluster or route with all defaults filled in, JSON; `arg` is its name. */
-#define NEXTHOP_TEXT_LOAD_REPORT 4 /**< What the last documents said and what was not understood, JSON. */
+#define NEXTHOP_TEXT_EFFECTIVE 3 /**< Every number in force for a cluster or route, and where it came from, JSON; `arg` is its name. */
+#define NEXTHOP_TEXT_LOAD_REPORT 4 /**< What of the last documents does nothing, JSON; with `arg` `all` every field. */
 #define NEXTHOP_TEXT_LINT 5 /**< Lint, for people. */
 #define NEXTHOP_TEXT_LINT_JSON 6 /**< Lint, JSON. */
 #define NEXTHOP_TEXT_LINT_SARIF 7 /**< Lint, SARIF. */

@@ -154,9 +154,9 @@ pub const NEXTHOP_HOST_SECURE: u32 = 1;
 pub const NEXTHOP_TEXT_STATS: u32 = 1;
 /// Counters, Prometheus text format.
 pub const NEXTHOP_TEXT_PROMETHEUS: u32 = 2;
-/// A cluster or route with all defaults filled in, JSON; `arg` is its name.
+/// Every number in force for a cluster or route, and where it came from, JSON; `arg` is its name.
 pub const NEXTHOP_TEXT_EFFECTIVE: u32 = 3;
-/// What the last documents said and what was not understood, JSON.
+/// What of the last documents does nothing, JSON; with `arg` `all` every field.
 pub const NEXTHOP_TEXT_LOAD_REPORT: u32 = 4;
 /// Lint, for people.
 pub const NEXTHOP_TEXT_LINT: u32 = 5;

@@ -176,7 +176,12 @@ test('numbers and texts', () => {
   assert.ok(JSON.stringify(mesh.hosts()).includes('10.0.0.1:8080'));
   assert.deepEqual(mesh.hosts('nobody'), []);
   const attempt = mesh.request({ path: '/', explain: true }).tryChooseHost();
-  assert.equal(typeof attempt.explain(), 'object');
+  const why = attempt.explain();
+  assert.equal(why.chosen, attempt.host.address);
+  const asked = mesh.explain({ cluster: attempt.cluster, attempt: 1, headers: { 'X-A': ['b'] } });
+  assert.equal(asked.refusal, null);
+  assert.ok(mesh.effective(attempt.cluster).values.some((row) => row.field === 'connect_timeout'));
+  assert.ok(mesh.loadReport({ whole: true }).entries.some((entry) => entry.what === 'default'));
   attempt.complete(200);
 });
 

@@ -196,7 +196,13 @@ def test_ipv6_url():
 
 def test_explain(mesh):
     attempt = mesh.request("web", explain=True).choose_host()
-    assert isinstance(attempt.explain(), dict)
+    why = attempt.explain()
+    assert why["chosen"] == attempt.host.address and why["hosts"]["candidates"]
+    asked = mesh.explain("web", attempt=1, headers={"x-a": "b"})
+    assert asked["refusal"] is None and asked["clusters"][0]["cluster"] == "web" and "host" in asked["text"]
+    assert any(row["field"] == "connect_timeout" for row in mesh.effective("web")["values"])
+    whole = mesh.load_report(whole=True)["entries"]
+    assert {"used", "default"} <= {entry["what"] for entry in whole}
 
 
 def test_path_and_timeouts_come_from_the_request(mesh):

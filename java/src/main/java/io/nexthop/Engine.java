@@ -260,7 +260,7 @@ public final class Engine implements AutoCloseable {
     return new Explanation(Json.object(text(EXPLAIN, Objects.requireNonNull(head, "head").json(wants))));
   }
 
-  /** What is in force for a cluster, defaults filled in. */
+  /** Every number in force for a cluster ({@code name}) or route ({@code route:NAME}), and where it came from. */
   public Map<String, Object> effective(String cluster) {
     return Json.object(text(EFFECTIVE, Objects.requireNonNull(cluster, "cluster")));
   }
@@ -268,6 +268,11 @@ public final class Engine implements AutoCloseable {
   /** What became of the documents. */
   public LoadReport loadReport() {
     return new LoadReport(Json.object(text(LOAD_REPORT, "")));
+  }
+
+  /** Every field of the documents when {@code whole}: used, absent and whose default acts, not used here and why. */
+  public LoadReport loadReport(boolean whole) {
+    return new LoadReport(Json.object(text(LOAD_REPORT, whole ? "all" : "")));
   }
 
   /** What deserves a second look in the documents: {@code findings}, each with place, code, severity, effect and advice. */

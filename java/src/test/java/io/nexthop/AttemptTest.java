@@ -228,6 +228,10 @@ class AttemptTest {
       attempt.headers().forEach((name, value) ->
           assertEquals(value, made.headers().firstValue(name), "header " + name));
       assertFalse(attempt.explain().values().isEmpty());
+      String cluster = attempt.cluster();
+      assertEquals(cluster, mesh.effective(cluster).get("name"));
+      assertTrue(mesh.explain(Head.of(cluster)).values().containsKey("hosts"));
+      assertFalse(mesh.loadReport(true).values().isEmpty());
       attempt.complete(200);
       assertNotNull(request.responseHeaders());
     }
