@@ -152,3 +152,16 @@ fn explain_and_effective() {
     let out = nexthop(&["check", "--all", path]);
     assert!(text(&out.stdout).contains("clusters.pair.retry.times: used: 1 (used)"), "{out:?}");
 }
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_mistake() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_nexthop"))
+        .arg("--help")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.code() == Some(0) && out.stderr.is_empty(), "{out:?}");
+}

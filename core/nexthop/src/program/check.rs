@@ -1,5 +1,6 @@
 //! `nexthop check`: are documents understood, and what in them does nothing.
 
+use super::out;
 use crate::Text;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -39,14 +40,14 @@ fn told(report: &str, hosts: &str) {
     for entry in entries {
         let what = entry["what"].as_str().unwrap_or("");
         idle += usize::from(what.starts_with("not_"));
-        println!(
+        out::line(format_args!(
             "{}:{}: {}: {} ({what})",
             entry["file"].as_str().unwrap_or(""),
             entry["line"],
             entry["path"].as_str().unwrap_or(""),
             entry["text"].as_str().unwrap_or(""),
-        );
+        ));
     }
     let hosts = hosts.as_array().map_or(0, Vec::len);
-    println!("good: {hosts} hosts; {idle} fields were read but do nothing");
+    out::line(format_args!("good: {hosts} hosts; {idle} fields were read but do nothing"));
 }

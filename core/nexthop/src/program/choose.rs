@@ -1,5 +1,6 @@
 //! `nexthop choose`: one stateless decision.
 
+use super::out;
 use crate::{Choice, Outcome, RequestHead};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -43,9 +44,9 @@ pub(super) fn run(parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
     match decide(&arguments) {
         Ok((line, fields, go)) => {
             if arguments.json {
-                println!("{fields}");
+                out::line(fields);
             } else {
-                println!("{line}");
+                out::line(line);
             }
             Ok(u8::from(!go))
         }

@@ -1,5 +1,6 @@
 //! `nexthop effective`: every number in force, and where it comes from.
 
+use super::out;
 use crate::{Error, Text};
 use serde_json::Value;
 
@@ -25,8 +26,8 @@ pub(super) fn run(mut parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
         }
     };
     match engine.text(Text::Effective(&name)) {
-        Ok(text) if json => println!("{text}"),
-        Ok(text) => print!("{}", table(&serde_json::from_str(&text).unwrap_or_default())),
+        Ok(text) if json => out::line(text),
+        Ok(text) => out::print(&table(&serde_json::from_str(&text).unwrap_or_default())),
         Err(Error::Misuse(_, sentence)) => {
             eprintln!("{sentence}");
             return Ok(1);

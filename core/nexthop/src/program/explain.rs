@@ -1,5 +1,6 @@
 //! `nexthop explain`: what would be decided, and why.
 
+use super::out;
 use super::paint;
 use crate::Text;
 use serde_json::{Map, Value};
@@ -53,8 +54,8 @@ pub(super) fn run(mut parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
         Ok(text) => {
             let why: Value = serde_json::from_str(&text).unwrap_or_default();
             match json {
-                true => println!("{text}"),
-                false => print!("{}", paint::explanation(why["text"].as_str().unwrap_or(""), paint::on())),
+                true => out::line(text),
+                false => out::print(&paint::explanation(why["text"].as_str().unwrap_or(""), paint::on())),
             }
             Ok(u8::from(!why["refusal"].is_null()))
         }

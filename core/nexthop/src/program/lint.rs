@@ -1,5 +1,6 @@
 //! `nexthop lint`: what deserves a second look.
 
+use super::out;
 use super::paint;
 use nexthop_config::{Findings, Severity};
 use std::path::PathBuf;
@@ -59,9 +60,9 @@ pub(super) fn run(parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
     match findings(&arguments.files) {
         Ok(findings) => {
             match arguments.format {
-                Format::Human => print!("{}", paint::findings(&findings.to_human(), paint::on())),
-                Format::Json => println!("{}", findings.to_json()),
-                Format::Sarif => println!("{}", findings.to_sarif()),
+                Format::Human => out::print(&paint::findings(&findings.to_human(), paint::on())),
+                Format::Json => out::line(findings.to_json()),
+                Format::Sarif => out::line(findings.to_sarif()),
             }
             let bad = arguments.fail_on.is_some_and(|least| findings.worst() >= Some(least));
             Ok(u8::from(bad))

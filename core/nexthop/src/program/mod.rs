@@ -1,6 +1,5 @@
 //! The `nexthop` program: decisions and documents from a shell. The binary, the wheel's console script and the npm
 //! package's bin all call [`run`].
-#![expect(clippy::print_stdout, reason = "a program speaks on stdout")]
 
 mod check;
 mod choose;
@@ -8,6 +7,7 @@ mod effective;
 mod explain;
 mod help;
 mod lint;
+mod out;
 mod paint;
 mod translate;
 
@@ -75,7 +75,7 @@ fn command(mut parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
 }
 
 fn told(text: &str) -> u8 {
-    println!("{text}");
+    out::line(text);
     0
 }
 

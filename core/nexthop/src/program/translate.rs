@@ -1,5 +1,6 @@
 //! `nexthop translate`: documents of other systems in Envoy's form.
 
+use super::out;
 pub(super) fn run(parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
     let texts = match super::texts(&super::files(parser)?) {
         Ok(texts) => texts,
@@ -10,7 +11,7 @@ pub(super) fn run(parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
     };
     match nexthop_config::translate(&super::sources(&texts)) {
         Ok(yaml) => {
-            print!("{yaml}");
+            out::print(&yaml);
             Ok(0)
         }
         Err(error) => {
