@@ -112,9 +112,8 @@ mod tests {
     use crate::balance::testing::numbers;
     use serde_json::Value;
 
-    fn vectors(file: &str) -> Vec<Value> {
-        let path = format!("{}/../../tests/vectors/aggregate/{file}.json", env!("CARGO_MANIFEST_DIR"));
-        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
+    fn vectors(file: &str, count: usize) -> nexthop_vectors::Cases {
+        nexthop_vectors::read(&format!("aggregate/{file}.json"), count)
     }
 
     fn set(given: &Value, factor: u32) -> HostSet {
@@ -136,9 +135,7 @@ mod tests {
 
     #[test]
     fn load_distribution() {
-        let cases = vectors("load_distribution");
-        assert_eq!(cases.len(), 16);
-        for case in &cases {
+        for case in &vectors("load_distribution", 16).list {
             let (given, expect) = (&case["given"], &case["expect"]);
             let factor = given["overprovisioning"].as_u64().unwrap() as u32;
             let sets = |key: &str| -> Vec<HostSet> {
@@ -184,7 +181,8 @@ mod tests {
         let host =
             HostSet { hosts: vec![0], healthy: vec![0], overprovisioning_factor: 140, ..HostSet::default() };
         let mut ran = 0;
-        for case in &vectors("linearization") {
+        let cases = vectors("linearization", 6);
+        for case in &cases.list {
             let (given, expect) = (&case["given"], &case["expect"]);
             let names = listed(given);
             if names.is_empty() {
@@ -220,12 +218,12 @@ mod tests {
                 }
             }
         }
-        assert_eq!(ran, 5);
+        assert!(!cases.ours || ran == 5);
     }
 
     #[test]
     fn the_chosen_cluster_has_one_priority_to_choose() {
-        let cases = vectors("linearization");
+        let cases = vectors("linearization", 6).list;
         let case =
             cases.iter().find(|case| case["id"].as_str().unwrap().starts_with("context handed")).unwrap();
         let host =

@@ -151,9 +151,8 @@ impl Mesh {
     }
 }
 
-fn vectors(file: &str) -> Vec<Value> {
-    let path = format!("{}/../../tests/vectors/retry/{file}.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
+fn vectors(file: &str, count: usize) -> nexthop_vectors::Cases {
+    nexthop_vectors::read(&format!("retry/{file}.json"), count)
 }
 
 /// The listed counters of X, and no retry counter that is not listed.
@@ -174,7 +173,8 @@ fn same_counters(mesh: &Mesh, delta: &Value, id: &str) {
 #[test]
 fn resets_by_the_time_of_day() {
     let mut ran = 0;
-    for row in vectors("backoff_idle_duration_grpc_live") {
+    let cases = vectors("backoff_idle_duration_grpc_live", 33);
+    for row in &cases.list {
         let id = row["id"].as_str().unwrap();
         // When the answer came, in seconds before the instant that its header names: the recorded delay of the
         // retry, from one to one and a half times that, leaves one whole number in both cases.
@@ -214,14 +214,15 @@ fn resets_by_the_time_of_day() {
         mesh.complete(again.attempt, 200);
         same_counters(&mesh, &row["expect"]["stats_delta"], id);
     }
-    assert_eq!(ran, 2);
+    assert!(!cases.ours || ran == 2);
 }
 
 /// Requests that are answered, retried or given up while their body still arrives.
 #[test]
 fn bodies_that_still_arrive() {
     let mut ran = 0;
-    for row in vectors("policy_hosts_body_live") {
+    let cases = vectors("policy_hosts_body_live", 33);
+    for row in &cases.list {
         let id = row["id"].as_str().unwrap();
         let early = id.starts_with("early 500") || id.starts_with("timeout .5s; attempt1");
         if !early {
@@ -292,7 +293,7 @@ fn bodies_that_still_arrive() {
         assert_eq!(details, wanted["details"].as_str().unwrap(), "{id}");
         same_counters(&mesh, &row["expect"]["stats_delta"], id);
     }
-    assert_eq!(ran, 4);
+    assert!(!cases.ours || ran == 4);
 }
 
 /// Random hosts with `previous_hosts`: the kinds of sequence that were recorded, as often as drawing makes them.
@@ -304,7 +305,8 @@ fn random_choices() {
         hosts.iter().map(|host| hosts.iter().position(|other| other == host).unwrap()).collect()
     };
     let mut ran = 0;
-    for row in vectors("policy_hosts_body_live") {
+    let cases = vectors("policy_hosts_body_live", 33);
+    for row in &cases.list {
         let id = row["id"].as_str().unwrap();
         if !id.contains("RANDOM") {
             continue;
@@ -348,15 +350,13 @@ fn random_choices() {
         let error = 4.5 * (wanted * (1.0 - chance)).sqrt() + 1.0;
         assert!((again as f64 - wanted).abs() <= error, "{id}: {again} of about {wanted}");
     }
-    assert_eq!(ran, 2);
+    assert!(!cases.ours || ran == 2);
 }
 
 /// What each outcome tells outlier detection and the host's own counters.
 #[test]
 fn reports_to_outlier_detection() {
-    let rows = vectors("outlier_reports_live");
-    assert_eq!(rows.len(), 52);
-    for row in &rows {
+    for row in &vectors("outlier_reports_live", 52).list {
         let (id, given, expect) = (row["id"].as_str().unwrap(), &row["given"], &row["expect"]);
         let outcome = given["outcome"].as_str().unwrap();
         let mut spec = ClusterSpec {
