@@ -1,5 +1,6 @@
 //! Documents in, specs or complaints out.
 
+mod bad_inputs;
 mod block;
 mod checks;
 mod clusters;
