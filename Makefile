@@ -3,11 +3,16 @@
 LANGS ?= rust c python node java go
 VECTORS ?= tests/vectors
 CARGO ?= cargo
+SEEDS ?= 1000
+MINUTES ?= 10
+# A fixed set, about a minute.
+PARITY_SEEDS = 99
 RUST_CRATES = --workspace --exclude nexthop-python --exclude nexthop-node
 
 .PHONY: help demo test bench lint build conformance generate clean \
   build-rust build-c build-python build-node build-java build-go \
-  test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance
+  test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance \
+  test-parity test-soak parity soak fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +36,7 @@ build-java:
 build-go:
 	@scripts/with go go/build.sh
 
-test: test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance ## Run every test of every face
+test: test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance test-parity test-soak ## Run every test of every face
 	@echo "make test: everything passed"
 
 test-generated:
@@ -51,7 +56,23 @@ test-java: build-java
 	@scripts/with java java/test.sh
 test-go: build-go
 	@scripts/with go go/test.sh
-test-conformance: build-rust build-c build-python build-node build-java build-go
+test-test-parity: build-python
+	@scripts/with python tests/parity/run.sh --seeds $(PARITY_SEEDS)
+	@scripts/with python tests/parity/run.sh --config --quick
+test-soak:
+	$(CARGO) run --locked --quiet -p nexthop-soak -- --seconds 20
+
+parity: build-python ## Generated cases through a real Envoy and nexthop (SEEDS=n); writes docs/parity.md
+	@scripts/with python tests/parity/run.sh --seeds $(SEEDS) --report docs/parity.md
+	@scripts/with python tests/parity/run.sh --config
+
+soak: ## Many clusters, updates and dying backends for a while: flat memory, no gauge off zero (MINUTES=n)
+	$(CARGO) run --locked --release -p nexthop-soak -- --minutes $(MINUTES)
+
+fuzz: ## Fuzz every target for a while, with cargo-fuzz and a nightly toolchain (MINUTES=n for each)
+	fuzz/run.sh $(MINUTES)
+
+conformance: build-rust build-c build-python build-node build-java build-go
 	$(CARGO) build --locked --release -p nexthop-conformance
 	$(CARGO) run --locked --quiet --release -p nexthop-conformance --bin nexthop-conformance -- --not-pending $(VECTORS)
 

@@ -78,11 +78,11 @@ pub(crate) fn bootstrap(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let msg = at.message(&BOOTSTRAP)?;
     if let Some(resources) = msg.get("static_resources") {
         let resources = resources.message(&STATIC)?;
-        resources.each("clusters", |item| {
+        resources.repeated("clusters", |item| {
             let (spec, waits) = cluster(&item)?;
             batch.add_cluster(&item, spec, waits)
         })?;
-        resources.each("listeners", |item| listener(&item, batch))?;
+        resources.repeated("listeners", |item| listener(&item, batch))?;
     }
     if let Some(manager) = msg.get("cluster_manager") {
         let manager = manager.message(&MANAGER)?;
@@ -109,7 +109,7 @@ pub(crate) fn bootstrap(at: &At<'_>, batch: &mut Batch) -> Result<()> {
 /// Later layers win.
 fn layers(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let mut names = BTreeSet::new();
-    at.message(&RUNTIME)?.each("layers", |item| {
+    at.message(&RUNTIME)?.repeated("layers", |item| {
         let layer = item.message(&LAYER)?;
         let name = layer.need("name")?;
         if !names.insert(name.filled()?) {

@@ -35,7 +35,7 @@ pub(super) fn breakers(at: &At<'_>) -> Result<Breakers> {
     let msg = at.message(&BREAKERS)?;
     let mut breakers = Breakers::default();
     let mut taken = [false; 2];
-    for (priority, thresholds) in msg.each("thresholds", |item| {
+    for (priority, thresholds) in msg.repeated("thresholds", |item| {
         let entry = item.message(&THRESHOLDS)?;
         Ok((priority_of(&entry)?, thresholds(&entry)?))
     })? {
@@ -44,7 +44,7 @@ pub(super) fn breakers(at: &At<'_>) -> Result<Breakers> {
         }
     }
     let mut taken = [false; 2];
-    for (priority, limit) in msg.each("per_host_thresholds", |item| per_host(&item))? {
+    for (priority, limit) in msg.repeated("per_host_thresholds", |item| per_host(&item))? {
         if !std::mem::replace(&mut taken[priority as usize], true) {
             breakers.per_host_max_connections[priority as usize] = limit;
         }

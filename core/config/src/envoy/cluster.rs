@@ -213,7 +213,7 @@ fn policy(msg: &Msg<'_>, spec: &mut ClusterSpec) -> Result<PolicySpec> {
             common.or("ignore_new_hosts_until_first_hc", false, |flag| flag.bool())?;
         if let Some(set) = common.get("override_host_status") {
             spec.override_host_status =
-                set.message(&STATUSES)?.each("statuses", |item| health_status(&item))?;
+                set.message(&STATUSES)?.repeated("statuses", |item| health_status(&item))?;
         }
     }
     let typed = msg.get("load_balancing_policy");

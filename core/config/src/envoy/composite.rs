@@ -67,7 +67,7 @@ fn is_known(rest: &str) -> bool {
 
 fn composite(at: &At<'_>) -> Result<ClusterKind> {
     let msg = at.message(&COMPOSITE)?;
-    let names = msg.each("clusters", |item| sub_cluster(&item.message(&ENTRY)?.need("name")?))?;
+    let names = msg.repeated("clusters", |item| sub_cluster(&item.message(&ENTRY)?.need("name")?))?;
     if names.is_empty() {
         let list = msg.get("clusters");
         return Err(list.as_ref().unwrap_or(at).fail("a composite cluster needs at least one cluster"));
@@ -78,7 +78,7 @@ fn composite(at: &At<'_>) -> Result<ClusterKind> {
 /// Names are not looked at: an empty one is a cluster that does not exist (`spec/composite-and-aggregate.md` B1).
 fn aggregate(at: &At<'_>) -> Result<ClusterKind> {
     let msg = at.message(&AGGREGATE)?;
-    let names = msg.each("clusters", |item| {
+    let names = msg.repeated("clusters", |item| {
         let cluster = item.text()?;
         item.sink().borrow_mut().subs.push(Reference { cluster: cluster.clone(), seen: item.seen() });
         Ok(cluster)

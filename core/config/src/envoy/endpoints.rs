@@ -59,7 +59,7 @@ pub(crate) fn assignment(at: &At<'_>, rules: Rules) -> Result<(String, Endpoints
         }
     }
     let mut seen = BTreeSet::new();
-    endpoints.localities = msg.each("endpoints", |item| locality_endpoints(&item, rules, &mut seen))?;
+    endpoints.localities = msg.repeated("endpoints", |item| locality_endpoints(&item, rules, &mut seen))?;
     Ok((name, endpoints))
 }
 
@@ -69,7 +69,7 @@ fn locality_endpoints(at: &At<'_>, rules: Rules, seen: &mut BTreeSet<String>) ->
     let weight = msg.map("load_balancing_weight", |w| w.u32_in(1, u32::MAX))?;
     let mut endpoints = Vec::new();
     if let Some(list) = msg.get("lb_endpoints") {
-        for item in list.items()? {
+        for item in list.repeated() {
             let host = lb_endpoint(&item, rules.names)?;
             if rules.distinct && !seen.insert(host.address.clone()) {
                 item.note(What::NotUsed, format!("{} is listed twice; the first entry counts", host.address));
@@ -138,7 +138,7 @@ fn endpoint_checks(at: &At<'_>) -> Result<EndpointChecks> {
 
 fn drop_overloads(at: &At<'_>) -> Result<()> {
     let mut count = 0;
-    for item in at.items()? {
+    for item in at.repeated() {
         count += 1;
         let msg = item.message(&DROP)?;
         msg.need("category")?.filled()?;

@@ -132,7 +132,7 @@ pub(crate) fn admission(at: &At<'_>, filter: bool) -> Result<AdmissionSpec> {
 }
 
 fn http_success(at: &At<'_>) -> Result<Vec<(u16, u16)>> {
-    let ranges = at.message(&HTTP)?.each("http_success_status", |item| {
+    let ranges = at.message(&HTTP)?.repeated("http_success_status", |item| {
         let range = item.message(&RANGE)?;
         let bound = |name| range.or(name, 0, |n| n.i64());
         let (start, end) = (bound("start")?, bound("end")?);
@@ -148,7 +148,7 @@ fn http_success(at: &At<'_>) -> Result<Vec<(u16, u16)>> {
 }
 
 fn grpc_success(at: &At<'_>) -> Result<Vec<u8>> {
-    let codes = at.message(&GRPC)?.each("grpc_success_status", |item| Ok(item.u32_in(0, 16)? as u8))?;
+    let codes = at.message(&GRPC)?.repeated("grpc_success_status", |item| Ok(item.u32_in(0, 16)? as u8))?;
     if codes.is_empty() {
         return Err(at.expected("at least one code in `grpc_success_status`"));
     }

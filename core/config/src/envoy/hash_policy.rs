@@ -20,7 +20,7 @@ const FILTER_STATE: Fields = Fields::of("HashPolicy.FilterState", &["key"]);
 /// Reads the field `hash_policy`. An entry without a source is refused: where Envoy has no field rule for it, it
 /// ends its process.
 pub(super) fn hash_policies(msg: &Msg<'_>) -> Result<Vec<HashPolicySpec>> {
-    let policies = msg.each("hash_policy", |item| hash_policy(&item))?;
+    let policies = msg.repeated("hash_policy", |item| hash_policy(&item))?;
     Ok(policies.into_iter().flatten().collect())
 }
 
@@ -39,7 +39,7 @@ fn hash_policy(at: &At<'_>) -> Result<Option<HashPolicySpec>> {
             name: cookie.need("name")?.filled()?,
             ttl: cookie.map("ttl", |d| d.duration())?,
             path: cookie.or("path", String::new(), |p| p.text())?,
-            attributes: cookie.each("attributes", |item| {
+            attributes: cookie.repeated("attributes", |item| {
                 let attribute = item.message(&ATTRIBUTE)?;
                 let value = attribute.or("value", String::new(), |v| v.text())?;
                 Ok((attribute.need("name")?.filled()?, value))

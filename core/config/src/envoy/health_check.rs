@@ -88,7 +88,7 @@ pub(super) fn health_checks(at: &At<'_>, protocol: Protocol) -> Result<Vec<Healt
     let mut names = BTreeSet::new();
     let mut list = Vec::new();
     let count = at.node.items().map_or(0, <[_]>::len);
-    for item in at.items()? {
+    for item in at.repeated() {
         let spec = check(&item, protocol)?;
         if count > 1 && (spec.name.is_empty() || !names.insert(spec.name.clone())) {
             return Err(item.fail("of several health checks each needs a name of its own"));
@@ -113,7 +113,7 @@ fn check(at: &At<'_>, protocol: Protocol) -> Result<HealthCheckSpec> {
         let tcp = tcp.message(&TCP)?;
         Probe::Tcp {
             send: tcp.or("send", Vec::new(), payload)?,
-            receive: tcp.each("receive", |item| payload(&item))?,
+            receive: tcp.repeated("receive", |item| payload(&item))?,
         }
     } else if let Some(grpc) = msg.get("grpc_health_check") {
         if protocol != Protocol::Http2 {
@@ -154,7 +154,7 @@ fn check(at: &At<'_>, protocol: Protocol) -> Result<HealthCheckSpec> {
 fn http_probe(msg: &Msg<'_>) -> Result<HttpProbe> {
     let default = HttpProbe::get(&msg.need("path")?.filled()?);
     let ranges = |name| {
-        msg.each(name, |item| {
+        msg.repeated(name, |item| {
             let range = item.message(&RANGE)?;
             let start = range.or("start", 0, |n| n.i64())?;
             let end = range.or("end", 0, |n| n.i64())?;
@@ -171,7 +171,7 @@ fn http_probe(msg: &Msg<'_>) -> Result<HttpProbe> {
     if let Some(send) = msg.get("send").filter(|_| !matches!(method, 3 | 4 | 7 | 9)) {
         return Err(send.fail("only POST, PUT, PATCH and OPTIONS send a body"));
     }
-    let receive = msg.each("receive", |item| payload(&item))?;
+    let receive = msg.repeated("receive", |item| payload(&item))?;
     let size = msg.or("response_buffer_size", default.response_buffer_size, |n| n.u64())?;
     let wanted = receive.iter().map(Vec::len).sum::<usize>() as u64;
     if size > 0 && wanted > size {
@@ -185,8 +185,8 @@ fn http_probe(msg: &Msg<'_>) -> Result<HttpProbe> {
         send: msg.or("send", Vec::new(), payload)?,
         receive,
         response_buffer_size: size,
-        headers_to_add: msg.each("request_headers_to_add", |item| header(&item))?,
-        headers_to_remove: msg.each("request_headers_to_remove", |item| header_name(&item))?,
+        headers_to_add: msg.repeated("request_headers_to_add", |item| header(&item))?,
+        headers_to_remove: msg.repeated("request_headers_to_remove", |item| header_name(&item))?,
         expected_statuses: ranges("expected_statuses")?,
         retriable_statuses: ranges("retriable_statuses")?,
         service_name: msg.map("service_name_matcher", string_match)?,

@@ -151,13 +151,13 @@ const STRICT: [&str; 5] = [
 /// Reads a `Listener`.
 pub(crate) fn listener(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let msg = at.message(&LISTENER)?;
-    msg.each("filter_chains", |item| filter_chain(&item, batch))?;
+    msg.repeated("filter_chains", |item| filter_chain(&item, batch))?;
     msg.map("default_filter_chain", |chain| filter_chain(chain, batch))?;
     Ok(())
 }
 
 fn filter_chain(at: &At<'_>, batch: &mut Batch) -> Result<()> {
-    at.message(&CHAIN)?.each("filters", |item| {
+    at.message(&CHAIN)?.repeated("filters", |item| {
         let filter = item.message(&FILTER)?;
         let Some(config) = filter.get("typed_config") else { return Ok(()) };
         config.any(|type_name, at| {
@@ -177,7 +177,7 @@ fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
     let mut router = (false, false, Vec::new());
     let mut gates = Vec::new();
     let mut state = None;
-    msg.each("http_filters", |item| {
+    msg.repeated("http_filters", |item| {
         let config = ["typed_config", "typedConfig"].iter().find_map(|key| item.raw(key));
         let type_name = config.and_then(|config| config.type_name().ok()).unwrap_or_default();
         if let (true, Some(config)) = (type_name.starts_with(session::FILTER), &config) {
@@ -190,7 +190,7 @@ fn connection_manager(at: &At<'_>, batch: &mut Batch) -> Result<()> {
             router = config.any(|_, at| {
                 let msg = at.message(&ROUTER)?;
                 let flag = |name| msg.or(name, false, |flag| flag.bool());
-                let strict = msg.each("strict_check_headers", |item| {
+                let strict = msg.repeated("strict_check_headers", |item| {
                     let name = item.text()?;
                     match STRICT.contains(&name.as_str()) {
                         true => Ok(name),

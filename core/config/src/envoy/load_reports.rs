@@ -48,7 +48,7 @@ pub(super) fn client_weights(at: &At<'_>) -> Result<PolicySpec> {
         error_penalty: msg.or("error_utilization_penalty", default.error_penalty, |n| n.f64())?,
         metric_names: metric_names(&msg)?,
         locality: LocalityBalancing::None,
-        slow_start: msg.map("slow_start_config", slow_start)?.flatten(),
+        slow_start: msg.map("slow_start_config", |s| slow_start(s, f64::MAX))?.flatten(),
     })))
 }
 
@@ -115,5 +115,5 @@ pub(super) fn load_aware_locality(at: &At<'_>) -> Result<PolicySpec> {
 }
 
 fn metric_names(msg: &Msg<'_>) -> Result<Vec<String>> {
-    msg.each("metric_names_for_computing_utilization", |name| name.text())
+    msg.repeated("metric_names_for_computing_utilization", |name| name.text())
 }

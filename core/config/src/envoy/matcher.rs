@@ -65,7 +65,7 @@ pub(super) fn regex_rewrite(at: &At<'_>) -> Result<RegexRewrite> {
     let msg = at.message(&REWRITE)?;
     Ok(RegexRewrite {
         pattern: regex_matcher(&msg.need("pattern")?)?,
-        substitution: msg.or("substitution", String::new(), |s| s.text())?,
+        substitution: msg.or("substitution", String::new(), |s| s.header_value())?,
     })
 }
 
@@ -92,7 +92,7 @@ pub(super) fn string_match(at: &At<'_>) -> Result<StringMatch> {
 
 /// A list of header matchers.
 pub(super) fn header_matches(msg: &Msg<'_>, name: &'static str) -> Result<Vec<HeaderMatch>> {
-    msg.each(name, |item| header_match(&item))
+    msg.repeated(name, |item| header_match(&item))
 }
 
 fn header_match(at: &At<'_>) -> Result<HeaderMatch> {
@@ -131,7 +131,7 @@ fn range_match(at: &At<'_>) -> Result<StringMatch> {
 
 /// A list of query parameter matchers.
 pub(super) fn query_matches(msg: &Msg<'_>) -> Result<Vec<QueryMatch>> {
-    msg.each("query_parameters", |item| {
+    msg.repeated("query_parameters", |item| {
         let msg = item.message(&QUERY)?;
         let value = match (msg.get("string_match"), msg.get("present_match")) {
             (Some(at), _) => string_match(&at)?,

@@ -171,7 +171,7 @@ fn predicate(at: &At<'_>) -> Result<ErrorMatch> {
     for name in ["http_request_generic_body_match", "http_response_generic_body_match"] {
         if let Some(body) = msg.get(name) {
             let body_msg = body.message(&BODY)?;
-            if body_msg.need("patterns")?.items()?.next().is_none() {
+            if body_msg.need("patterns")?.repeated().is_empty() {
                 return Err(body.expected("at least one of `patterns`"));
             }
             body.note(What::NotUsed, UNSEEN);
@@ -182,7 +182,7 @@ fn predicate(at: &At<'_>) -> Result<ErrorMatch> {
 }
 
 fn rules(at: &At<'_>) -> Result<Vec<ErrorMatch>> {
-    let list = at.message(&SET)?.each("rules", |item| predicate(&item))?;
+    let list = at.message(&SET)?.repeated("rules", |item| predicate(&item))?;
     if list.len() < 2 {
         return Err(at.expected("at least two rules"));
     }

@@ -16,7 +16,7 @@ const SEGMENT: Fields = Fields::of("PathSegment", &["key"]);
 /// Reads the policy. Unlike the other messages its rules hold in Envoy, too.
 pub(super) fn override_host(at: &At<'_>) -> Result<PolicySpec> {
     let msg = at.message(&OVERRIDE)?;
-    let sources = msg.each("override_host_sources", |item| source(&item))?;
+    let sources = msg.repeated("override_host_sources", |item| source(&item))?;
     if sources.is_empty() {
         let seen = msg.get("override_host_sources");
         return Err(seen
@@ -43,7 +43,7 @@ fn source(at: &At<'_>) -> Result<OverrideSource> {
         (Some(header), None) => Ok(OverrideSource::Header(header_name(&header)?)),
         (None, Some(metadata)) => {
             let msg = metadata.message(&KEY)?;
-            let path = msg.each("path", |segment| segment.message(&SEGMENT)?.need("key")?.filled())?;
+            let path = msg.repeated("path", |segment| segment.message(&SEGMENT)?.need("key")?.filled())?;
             if path.is_empty() {
                 return Err(msg.missing("path"));
             }

@@ -128,7 +128,7 @@ pub(super) fn load_balancing_policy(at: &At<'_>) -> Result<PolicySpec> {
     let mut names = Vec::new();
     let mut chosen = None;
     if let Some(list) = msg.get("policies") {
-        for item in list.items()? {
+        for item in list.repeated() {
             if chosen.is_some() {
                 item.note(What::NotUsed, "not used: an earlier policy of the list is known");
                 continue;
@@ -154,13 +154,13 @@ pub(super) fn load_balancing_policy(at: &At<'_>) -> Result<PolicySpec> {
 
 fn round_robin(at: &At<'_>) -> Result<PolicySpec> {
     let msg = at.message(&ROUND_ROBIN)?;
-    let slow_start = msg.map("slow_start_config", slow_start)?.flatten();
+    let slow_start = msg.map("slow_start_config", |s| slow_start(s, f64::MAX))?.flatten();
     Ok(PolicySpec::RoundRobin { locality: locality(&msg)?, slow_start })
 }
 
 fn least_request(at: &At<'_>) -> Result<PolicySpec> {
     let msg = at.message(&LEAST_REQUEST)?;
-    let slow_start = msg.map("slow_start_config", slow_start)?.flatten();
+    let slow_start = msg.map("slow_start_config", |s| slow_start(s, f64::MAX))?.flatten();
     let mut choice_count = msg.or("choice_count", 2, |n| n.u32())?;
     let methods = [("N_CHOICES", 0), ("FULL_SCAN", 1)];
     let selection = match msg.or("selection_method", 0, |m| m.open_enumeration(&methods))? {
@@ -258,12 +258,12 @@ fn locality(msg: &Msg<'_>) -> Result<LocalityBalancing> {
     if locality_weighted(&msg)? {
         return Ok(LocalityBalancing::Weighted);
     }
-    msg.or("zone_aware_lb_config", LocalityBalancing::None, |z| zone_aware(z, &ZONE_AWARE))
+    msg.or("zone_aware_lb_config", LocalityBalancing::None, |z| zone_aware(z, &ZONE_AWARE, f64::MAX))
 }
 
 /// Reads a `ZoneAwareLbConfig`, the older one too, which has fewer fields. Apart from `fail_traffic_on_panic` it acts
-/// when the documents name a local cluster.
-pub(super) fn zone_aware(at: &At<'_>, fields: &'static Fields) -> Result<LocalityBalancing> {
+/// when the documents name a local cluster. `most` bounds the percentage: only the older messages check it.
+pub(super) fn zone_aware(at: &At<'_>, fields: &'static Fields, most: f64) -> Result<LocalityBalancing> {
     let msg = at.message(fields)?;
     let default = ZoneAware::default();
     let whole = |value: f64| (100.0 * (value / 100.0)).trunc().min(f64::from(u32::MAX)) as u32;
@@ -272,7 +272,7 @@ pub(super) fn zone_aware(at: &At<'_>, fields: &'static Fields) -> Result<Localit
     let bases = [("HEALTHY_HOSTS_NUM", 0), ("HEALTHY_HOSTS_WEIGHT", 1)];
     let zone = ZoneAware {
         routing_enabled: msg
-            .or("routing_enabled", default.routing_enabled, |p| percent(p, f64::MAX).map(whole))?,
+            .or("routing_enabled", default.routing_enabled, |p| percent(p, most).map(whole))?,
         min_cluster_size: msg.or("min_cluster_size", default.min_cluster_size, |n| n.u64())?,
         fail_traffic_on_panic: msg.or("fail_traffic_on_panic", false, |flag| flag.bool())?,
         force_local_zone: forced.or_else(|| direct.then_some(1)),
@@ -285,12 +285,12 @@ pub(super) fn zone_aware(at: &At<'_>, fields: &'static Fields) -> Result<Localit
 }
 
 /// Reads a `SlowStartConfig`; without a window it does nothing.
-pub(super) fn slow_start(at: &At<'_>) -> Result<Option<SlowStart>> {
+pub(super) fn slow_start(at: &At<'_>, most: f64) -> Result<Option<SlowStart>> {
     let msg = at.message(&SLOW_START)?;
     let slow_start = SlowStart {
         window: msg.or("slow_start_window", Duration::ZERO, |d| d.millis())?,
         aggression: msg.or("aggression", 1.0, runtime_double)?,
-        min_weight: msg.or("min_weight_percent", 10.0, |p| percent(p, f64::MAX))? / 100.0,
+        min_weight: msg.or("min_weight_percent", 10.0, |p| percent(p, most))? / 100.0,
     };
     if slow_start.window.is_zero() {
         at.note(What::NotUsed, "not used: without `slow_start_window` hosts start at full weight");

@@ -45,9 +45,8 @@ pub(super) fn legacy_policy(cluster: &Msg<'_>, common: Option<&Msg<'_>>) -> Resu
             common.map("locality_weighted_lb_config", |l| l.message(&NO_FIELDS).map(|_| ()))?;
             LocalityBalancing::Weighted
         }
-        Some(common) => {
-            common.or("zone_aware_lb_config", LocalityBalancing::None, |z| zone_aware(z, &ZONE_AWARE))?
-        }
+        Some(common) => common
+            .or("zone_aware_lb_config", LocalityBalancing::None, |z| zone_aware(z, &ZONE_AWARE, 100.0))?,
         None => LocalityBalancing::None,
     };
     let hashing = match common {
@@ -59,7 +58,7 @@ pub(super) fn legacy_policy(cluster: &Msg<'_>, common: Option<&Msg<'_>>) -> Resu
     let locality_weighted = locality == LocalityBalancing::Weighted;
     // Configurations of other policies are checked like those of the chosen one.
     let robin = cluster.map("round_robin_lb_config", |at| {
-        Ok(at.message(&ROUND_ROBIN)?.map("slow_start_config", slow_start)?.flatten())
+        Ok(at.message(&ROUND_ROBIN)?.map("slow_start_config", |s| slow_start(s, 100.0))?.flatten())
     })?;
     let least = cluster.or("least_request_lb_config", (2, 1.0, None), least_request)?;
     let ring = cluster.or("ring_hash_lb_config", (1024, MAX_RING, HashFunction::XxHash), ring_hash)?;
@@ -107,7 +106,7 @@ fn least_request(at: &At<'_>) -> Result<(u32, f64, Option<SlowStart>)> {
     Ok((
         msg.or("choice_count", 2, |n| n.u32_in(2, u32::MAX))?,
         msg.or("active_request_bias", 1.0, runtime_double)?,
-        msg.map("slow_start_config", slow_start)?.flatten(),
+        msg.map("slow_start_config", |s| slow_start(s, 100.0))?.flatten(),
     ))
 }
 

@@ -44,7 +44,7 @@ pub(super) fn retry_policy(at: &At<'_>) -> Result<RetrySpec> {
     let default = RetrySpec::default();
     let mut spec = RetrySpec::default();
     if let Some(list) = msg.get("retry_host_predicate") {
-        for item in list.items()? {
+        for item in list.repeated() {
             predicate(&item, &mut spec)?;
         }
     }
@@ -54,7 +54,7 @@ pub(super) fn retry_policy(at: &At<'_>) -> Result<RetrySpec> {
         per_try_timeout: msg.or("per_try_timeout", Duration::ZERO, |d| d.millis())?,
         per_try_idle_timeout: msg.or("per_try_idle_timeout", Duration::ZERO, |d| d.millis())?,
         back_off: msg.or("retry_back_off", default.back_off, back_off)?,
-        retriable_status_codes: msg.each("retriable_status_codes", |item| item.u32())?,
+        retriable_status_codes: msg.repeated("retriable_status_codes", |item| item.u32())?,
         retriable_headers: header_matches(&msg, "retriable_headers")?,
         retriable_request_headers: header_matches(&msg, "retriable_request_headers")?,
         previous_priorities: msg.map("retry_priority", priorities)?,
@@ -142,7 +142,7 @@ fn priorities(at: &At<'_>) -> Result<u32> {
 fn rate_limited(at: &At<'_>) -> Result<RateLimitedSpec> {
     const FORMATS: &[(&str, i32)] = &[("SECONDS", 0), ("UNIX_TIMESTAMP", 1)];
     let msg = at.message(&RATE_LIMITED)?;
-    let reset_headers = msg.each("reset_headers", |item| {
+    let reset_headers = msg.repeated("reset_headers", |item| {
         let header = item.message(&RESET_HEADER)?;
         let format = match header.or("format", 0, |format| format.enumeration(FORMATS))? {
             1 => ResetFormat::UnixTimestamp,

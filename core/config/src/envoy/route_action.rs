@@ -141,9 +141,9 @@ pub(super) fn forward(at: &At<'_>, checked: bool) -> Result<ForwardSpec> {
             2 => 500,
             _ => 503,
         },
-        prefix_rewrite: msg.or("prefix_rewrite", String::new(), |p| p.text())?,
+        prefix_rewrite: msg.or("prefix_rewrite", String::new(), |p| p.header_value())?,
         regex_rewrite: msg.map("regex_rewrite", regex_rewrite)?,
-        host_rewrite: msg.or("host_rewrite_literal", String::new(), |h| h.text())?,
+        host_rewrite: msg.or("host_rewrite_literal", String::new(), |h| h.header_value())?,
     })
 }
 
@@ -165,7 +165,7 @@ fn cluster_source(at: &At<'_>, msg: &Msg<'_>, checked: bool) -> Result<ClusterSo
     let Some(weighted) = msg.get("weighted_clusters") else {
         return Err(at.expected("a route with one of cluster, cluster_header, weighted_clusters"));
     };
-    let entries = weighted.message(&WEIGHTED)?.each("clusters", |item| {
+    let entries = weighted.message(&WEIGHTED)?.repeated("clusters", |item| {
         let entry = item.message(&WEIGHT)?;
         Ok(WeightedCluster {
             name: named(&entry.need("name")?, checked)?,
@@ -218,10 +218,11 @@ pub(super) fn redirect(at: &At<'_>) -> Result<RouteAction> {
         _ => 301,
     };
     msg.map("regex_rewrite", regex_rewrite)?;
-    let text = |name| msg.or(name, String::new(), |t| t.text());
+    let text = |name| msg.or(name, String::new(), |t| t.header_value());
+    text("prefix_rewrite")?;
     let (scheme, host, path) = (text("scheme_redirect")?, text("host_redirect")?, text("path_redirect")?);
     let scheme = if msg.or("https_redirect", false, |flag| flag.bool())? { "https".into() } else { scheme };
-    let port = msg.or("port_redirect", 0, |p| p.u32_in(0, 65_535))?;
+    let port = msg.or("port_redirect", 0, |p| p.u32())?;
     let strip_query = msg.or("strip_query", false, |flag| flag.bool())?;
     let mut headers = Vec::new();
     if scheme.is_empty() || host.is_empty() || path.is_empty() {

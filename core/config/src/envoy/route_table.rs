@@ -68,7 +68,7 @@ pub(crate) fn route_configuration(at: &At<'_>) -> Result<RouteTableSpec> {
     let mut domains = BTreeMap::new();
     Ok(RouteTableSpec {
         name: msg.or("name", String::new(), |name| name.text())?,
-        virtual_hosts: msg.each("virtual_hosts", |item| virtual_host(&item, checked, &mut domains))?,
+        virtual_hosts: msg.repeated("virtual_hosts", |item| virtual_host(&item, checked, &mut domains))?,
         ignore_port_in_host_matching: msg.or("ignore_port_in_host_matching", false, |flag| flag.bool())?,
         ..RouteTableSpec::default()
     })
@@ -76,7 +76,7 @@ pub(crate) fn route_configuration(at: &At<'_>) -> Result<RouteTableSpec> {
 
 fn virtual_host(at: &At<'_>, checked: bool, seen: &mut BTreeMap<String, u32>) -> Result<VirtualHostSpec> {
     let msg = at.message(&VIRTUAL_HOST)?;
-    let domains = msg.each("domains", |item| {
+    let domains = msg.repeated("domains", |item| {
         let domain = item.text()?.to_ascii_lowercase();
         match seen.insert(domain.clone(), item.node.place.line) {
             None => Ok(domain),
@@ -91,7 +91,7 @@ fn virtual_host(at: &At<'_>, checked: bool, seen: &mut BTreeMap<String, u32>) ->
     Ok(VirtualHostSpec {
         name: msg.need("name")?.filled()?,
         domains,
-        routes: msg.each("routes", |item| route(&item, checked))?,
+        routes: msg.repeated("routes", |item| route(&item, checked))?,
         retry: msg.map("retry_policy", retry_policy)?,
         hedge: msg.map("hedge_policy", hedge_policy)?,
         include_request_attempt_count: msg.or("include_request_attempt_count", false, |flag| flag.bool())?,

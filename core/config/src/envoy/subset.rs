@@ -78,7 +78,7 @@ fn read(msg: &Msg<'_>, child: PolicySpec, typed: bool) -> Result<SubsetSpec> {
             _ => SubsetFallback::Default,
         },
         default_subset: default_subset.unwrap_or_default(),
-        selectors: msg.each("subset_selectors", |item| selector(&item))?,
+        selectors: msg.repeated("subset_selectors", |item| selector(&item))?,
         allow_redundant_keys: typed && flag("allow_redundant_keys")?,
         locality_weight_aware: flag("locality_weight_aware")?,
         scale_locality_weight: flag("scale_locality_weight")?,
@@ -92,7 +92,7 @@ fn read(msg: &Msg<'_>, child: PolicySpec, typed: bool) -> Result<SubsetSpec> {
 fn selector(at: &At<'_>) -> Result<SubsetSelector> {
     let msg = at.message(&SELECTOR)?;
     let sorted = |name| -> Result<Vec<String>> {
-        let mut keys = msg.each(name, |key| key.text())?;
+        let mut keys = msg.repeated(name, |key| key.text())?;
         keys.sort_unstable();
         keys.dedup();
         Ok(keys)

@@ -96,6 +96,31 @@ impl<'a> At<'a> {
         Ok(items.iter().enumerate().map(at))
     }
 
+    /// The values of a repeated field as Envoy reads it: one that is no list is its only value, lists in lists are one.
+    pub(crate) fn repeated(&'a self) -> Vec<Self> {
+        fn flat<'a>(node: &'a Node<'a>, out: &mut Vec<&'a Node<'a>>) {
+            match node.items() {
+                Some(items) => items.iter().for_each(|item| flat(item, out)),
+                None => out.push(node),
+            }
+        }
+        let Some(items) = self.node.items() else { return vec![*self] };
+        let mut all = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let mut nodes = Vec::new();
+            flat(item, &mut nodes);
+            let here = nodes.into_iter().map(|node| Self {
+                node,
+                doc: self.doc,
+                up: Some(self),
+                step: Step::Index(index),
+                typed: false,
+            });
+            all.extend(here);
+        }
+        all
+    }
+
     /// The entries of a mapping whose keys are names of the user's; of equal keys the last one.
     pub(crate) fn entries(&'a self) -> Result<Vec<(&'a Entry<'a>, Self)>> {
         let Some(entries) = self.node.entries() else { return Err(self.expected("a mapping")) };

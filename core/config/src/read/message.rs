@@ -204,6 +204,18 @@ impl<'a> Msg<'a> {
         self.get(name).map(|at| reader(&at)).transpose()
     }
 
+    /// The values of a repeated field of Envoy's, each read by `reader`.
+    pub(crate) fn repeated<T>(
+        &'a self,
+        name: &'static str,
+        reader: impl FnMut(At<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        match self.get(name) {
+            Some(list) => list.repeated().into_iter().map(reader).collect(),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// The items of a list field, each read by `reader`.
     pub(crate) fn each<T>(
         &'a self,

@@ -59,6 +59,15 @@ impl At<'_> {
         if text.is_empty() { Err(self.expected("text that is not empty")) } else { Ok(text) }
     }
 
+    /// Text that may stand in a header line.
+    pub(crate) fn header_value(&self) -> Result<String> {
+        let text = self.text()?;
+        if text.contains(['\0', '\r', '\n']) {
+            return Err(self.expected("text without line ends and NUL"));
+        }
+        Ok(text)
+    }
+
     pub(crate) fn bool(&self) -> Result<bool> {
         let allowed = "true or false";
         match self.first() {

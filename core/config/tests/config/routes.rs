@@ -254,3 +254,21 @@ fn what_is_noted() {
     let place = "[1].virtual_hosts[0].routes[0].route.idle_timeout";
     assert_eq!(noted(text, What::NotAvailable), [place]);
 }
+
+/// What becomes a header line holds no line end.
+#[test]
+fn texts_of_header_lines() {
+    for text in ["\"/a\\nb\"", "\"/a\\rb\"", "\"/a\\0b\""] {
+        for field in ["prefix_rewrite", "host_rewrite_literal"] {
+            assert!(forward(&format!("cluster: c, {field}: {text}")).is_err(), "{field} {text}");
+        }
+        assert!(
+            forward(&format!("cluster: c, regex_rewrite: {{pattern: {{regex: a}}, substitution: {text}}}"))
+                .is_err()
+        );
+        for field in ["host_redirect", "path_redirect", "prefix_rewrite"] {
+            assert!(direct(&format!("redirect: {{{field}: {text}}}")).is_err(), "{field} {text}");
+        }
+    }
+    assert!(direct("redirect: {port_redirect: 65536}").is_ok());
+}

@@ -262,3 +262,28 @@ fn json_has_its_own_types() {
     assert!(read(r#"{"name": 5, "type": "STATIC"}"#).is_err());
     assert!(read(r#"{"name": "a", "connect_timeout": true}"#).is_err());
 }
+
+/// A repeated field of Envoy's messages takes a single value, and lists in lists are one list.
+#[test]
+fn repeated_fields() {
+    for text in ["{max_connections: 7}", "[{max_connections: 7}]", "[[{max_connections: 7}]]"] {
+        let cluster = cluster(&format!("circuit_breakers: {{thresholds: {text}}}")).unwrap();
+        assert_eq!(cluster.breakers.thresholds[0].max_connections, 7, "{text}");
+    }
+    assert!(cluster("circuit_breakers: {thresholds: 5}").is_err());
+}
+
+/// Percentages of the older policy messages are at most 100; those of the typed ones are not checked.
+#[test]
+fn percentages_of_older_messages() {
+    let slow = |percent| {
+        format!("round_robin_lb_config: {{slow_start_config: {{min_weight_percent: {{value: {percent}}}}}}}")
+    };
+    let zone = |percent| {
+        format!("common_lb_config: {{zone_aware_lb_config: {{routing_enabled: {{value: {percent}}}}}}}")
+    };
+    for made in [slow, zone] as [fn(u32) -> String; 2] {
+        assert!(cluster(&made(100)).is_ok());
+        assert!(cluster(&made(101)).is_err());
+    }
+}

@@ -5,7 +5,6 @@ pub(crate) mod cookie;
 pub(crate) mod maglev;
 pub(crate) mod members;
 mod murmur;
-mod pattern;
 pub mod policy;
 pub(crate) mod rendezvous;
 pub(crate) mod ring;

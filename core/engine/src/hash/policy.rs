@@ -1,8 +1,8 @@
 //! The hash of a request from a list of hash policies (section 17).
 
-use super::pattern::Rewrite;
 use super::{cookie, xxh64};
 use crate::headers::HeaderView;
+use crate::matching::rewrite::Rewrite;
 use crate::spec::{HashPolicySpec, HashSource, SpecError};
 use smallvec::SmallVec;
 use std::borrow::Cow;

@@ -1,6 +1,7 @@
 //! Text and header conditions, compiled once and shared between threads.
 
 pub(crate) mod re2;
+pub(crate) mod rewrite;
 
 use crate::spec::{HeaderMatch, SpecError, StringMatch};
 use regex::bytes::Regex;

@@ -8,13 +8,13 @@ mod tests;
 
 use crate::headers::HeaderView;
 use crate::matching::HeaderMatcher;
+use crate::matching::rewrite::Rewrite;
 use crate::random::{Random, Source};
 use crate::spec::{
     ClusterSource, ForwardSpec, RouteAction, RouteSpec, RouteTableSpec, SpecError, VirtualHostSpec,
 };
 use condition::Condition;
 use domains::{Domains, without_port};
-use rewrite::Substitution;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -90,7 +90,7 @@ struct Route {
     /// Within its virtual host.
     number: u32,
     condition: Condition,
-    substitution: Option<Substitution>,
+    substitution: Option<Rewrite>,
 }
 
 impl RouteTables {
@@ -115,7 +115,7 @@ impl RouteTables {
                         host: number(host),
                         number: number(at),
                         condition: Condition::compile(&route.matcher)?,
-                        substitution: substitution.map(Substitution::compile).transpose()?,
+                        substitution: substitution.map(Rewrite::compile).transpose()?,
                     });
                 }
                 hosts.push(first..routes.len());

@@ -1,9 +1,11 @@
-//! `regex_rewrite` of header hash policies: every match gives way to a text with `\N` groups.
+//! `regex_rewrite` of hash policies and routes: every match gives way to a text with `\N` groups.
 
+use super::re2;
 use crate::spec::{RegexRewrite, SpecError};
 use regex::bytes::Regex;
 
 /// A compiled rewrite.
+#[derive(Debug)]
 pub(crate) struct Rewrite {
     pattern: Regex,
     pieces: Vec<Piece>,
@@ -11,6 +13,7 @@ pub(crate) struct Rewrite {
     inert: bool,
 }
 
+#[derive(Debug)]
 enum Piece {
     Literal(Vec<u8>),
     Group(usize),
@@ -19,8 +22,7 @@ enum Piece {
 impl Rewrite {
     /// Compiles pattern and substitution.
     pub(crate) fn compile(spec: &RegexRewrite) -> Result<Self, SpecError> {
-        let pattern = Regex::new(&spec.pattern)
-            .map_err(|e| SpecError::Regex { pattern: spec.pattern.clone(), reason: e.to_string() })?;
+        let pattern = re2::anywhere(&spec.pattern)?;
         let pieces = pieces(spec.substitution.as_bytes());
         let groups = pattern.captures_len();
         let inert = pieces.iter().any(|piece| matches!(piece, Piece::Group(group) if *group >= groups));

@@ -1,0 +1,1 @@
+"""Documents that a real Envoy and nexthop both judge: accepted or refused."""
