@@ -56,7 +56,11 @@ test-java: build-java
 	@scripts/with java java/test.sh
 test-go: build-go
 	@scripts/with go go/test.sh
-test-test-parity: build-python
+test-conformance: build-rust build-c build-python build-node build-java build-go
+	$(CARGO) build --locked --release -p nexthop-conformance
+	$(CARGO) run --locked --quiet --release -p nexthop-conformance --bin nexthop-conformance -- --not-pending $(VECTORS)
+
+test-parity: build-python
 	@scripts/with python tests/parity/run.sh --seeds $(PARITY_SEEDS)
 	@scripts/with python tests/parity/run.sh --config --quick
 test-soak:
@@ -71,10 +75,6 @@ soak: ## Many clusters, updates and dying backends for a while: flat memory, no 
 
 fuzz: ## Fuzz every target for a while, with cargo-fuzz and a nightly toolchain (MINUTES=n for each)
 	fuzz/run.sh $(MINUTES)
-
-conformance: build-rust build-c build-python build-node build-java build-go
-	$(CARGO) build --locked --release -p nexthop-conformance
-	$(CARGO) run --locked --quiet --release -p nexthop-conformance --bin nexthop-conformance -- --not-pending $(VECTORS)
 
 conformance: build-rust build-c build-python build-node build-java build-go ## Replay the vectors through every face, pending ones too (VECTORS="dir dir")
 	$(CARGO) build --locked --release -p nexthop-conformance
