@@ -181,6 +181,15 @@ func TestTexts(t *testing.T) {
 	if whole := string(must(e.WholeLoadReport())); !strings.Contains(whole, "default acts") {
 		t.Fatal(whole)
 	}
+	var counted Metric
+	for _, metric := range must(e.Metrics()) {
+		if metric.Name == "cluster.upstream_rq" && metric.Attributes["envoy.cluster_name"] == "plain" {
+			counted = metric
+		}
+	}
+	if counted.Type != "counter" || counted.Value != 1 || counted.Attributes["envoy.response_code"] != "200" {
+		t.Fatal(counted)
+	}
 	_, err := e.Effective("none")
 	wantErr(t, err, ErrNotFound)
 	var hosts any

@@ -133,6 +133,28 @@ func flatten(name string, value any, yield func(string, float64) bool) bool {
 	return true
 }
 
+// A Metric is one number of an engine.
+type Metric struct {
+	// Such as cluster.upstream_rq.
+	Name string `json:"name"`
+	// "counter": it only grows; or "gauge".
+	Type  string `json:"type"`
+	Value uint64 `json:"value"`
+	// Such as envoy.cluster_name.
+	Attributes map[string]string `json:"attributes"`
+}
+
+// Metrics gives all numbers with their kinds and attributes, as OpenTelemetry and others want them.
+func (e *Engine) Metrics() ([]Metric, error) {
+	text, err := e.text(C.NEXTHOP_TEXT_METRICS, "")
+	if err != nil {
+		return nil, err
+	}
+	var all []Metric
+	err = json.Unmarshal(text, &all)
+	return all, err
+}
+
 // Prometheus writes all numbers in Prometheus' text format.
 func (e *Engine) Prometheus(w io.Writer) error {
 	text, err := e.text(C.NEXTHOP_TEXT_PROMETHEUS, "")

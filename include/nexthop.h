@@ -216,6 +216,7 @@
 #define NEXTHOP_TEXT_EXPLAIN_ATTEMPT 9 /**< Why an attempt was chosen; `arg` is its id in decimal. */
 #define NEXTHOP_TEXT_HOSTS 10 /**< Hosts of the cluster `arg`, or all, JSON. */
 #define NEXTHOP_TEXT_HOST 11 /**< The host of address `arg`, JSON. */
+#define NEXTHOP_TEXT_METRICS 12 /**< Counters with their kinds and attributes, a JSON array. */
 #define NEXTHOP_NAMES_FLAG 1 /**< Short name of a response flag; the value is its bit number. */
 #define NEXTHOP_NAMES_FAILURE 2 /**< A failure. */
 #define NEXTHOP_NAMES_REFUSAL 3 /**< A refusal. */

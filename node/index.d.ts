@@ -89,6 +89,17 @@ export interface HostChange extends HostSpec {
 /** What a load has understood; shape in the project's `docs/schemas`. */
 export type LoadReport = Readonly<Record<string, unknown>>;
 
+/** One number of an engine. */
+export interface Metric {
+  /** Such as `cluster.upstream_rq`. */
+  readonly name: string;
+  /** A counter only grows. */
+  readonly type: 'counter' | 'gauge';
+  readonly value: number;
+  /** Such as `envoy.cluster_name`. */
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
 export declare class Engine implements Disposable {
   private constructor();
   /** @throws ConfigError */
@@ -121,6 +132,8 @@ export declare class Engine implements Disposable {
   hosts(cluster?: string): unknown;
   /** Numbers under Envoy's names. */
   stats(): Record<string, unknown>;
+  /** The same with kinds and attributes, as OpenTelemetry and others want them. */
+  metrics(): Metric[];
   prometheus(): string;
   /** What of the documents does nothing here; with `whole` every field: used, absent and whose default acts. */
   loadReport(options?: { whole?: boolean }): LoadReport;

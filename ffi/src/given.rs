@@ -172,6 +172,8 @@ pub const NEXTHOP_TEXT_EXPLAIN_ATTEMPT: u32 = 9;
 pub const NEXTHOP_TEXT_HOSTS: u32 = 10;
 /// The host of address `arg`, JSON.
 pub const NEXTHOP_TEXT_HOST: u32 = 11;
+/// Counters with their kinds and attributes, a JSON array.
+pub const NEXTHOP_TEXT_METRICS: u32 = 12;
 
 // Tables of nexthop_name
 

@@ -23,6 +23,7 @@ const WAIT = 2;
 const STATS = 1;
 const PROMETHEUS = 2;
 const EFFECTIVE = 3;
+const METRICS = 12;
 const LOAD_REPORT = 4;
 const LINT = 6;
 const EXPLAIN = 8;
@@ -214,6 +215,9 @@ class Engine {
   }
   stats() {
     return JSON.parse(this.#text(STATS, ''));
+  }
+  metrics() {
+    return JSON.parse(this.#text(METRICS, ''));
   }
   prometheus() {
     return this.#text(PROMETHEUS, '');

@@ -170,6 +170,8 @@ test('numbers and texts', () => {
   mesh.request({ path: '/' }).tryChooseHost().complete(200);
   assert.equal(stat(mesh, 'web.upstream_rq_total'), 1);
   assert.match(mesh.prometheus(), /upstream_rq_total/);
+  const attributes = { 'envoy.response_code': '200', 'envoy.cluster_name': 'web' };
+  assert.deepEqual(mesh.metrics().filter(({ name }) => name === 'cluster.upstream_rq'), [{ name: 'cluster.upstream_rq', type: 'counter', value: 1, attributes }]);
   assert.equal(typeof mesh.loadReport(), 'object');
   assert.ok(Array.isArray(mesh.lint().findings));
   assert.ok(JSON.stringify(mesh.hosts('web')).includes('10.0.0.1:8080'));

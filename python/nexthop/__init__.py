@@ -23,7 +23,7 @@ from ._nexthop import (
     Wait,
     __version__,
 )
-from ._types import Head, Headers, HostFields, Note, Options
+from ._types import Head, Headers, HostFields, Metric, Note, Options
 
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_nexthop._after_fork_in_child)
@@ -40,6 +40,7 @@ __all__ = [
     "HostFields",
     "InternalError",
     "LocalReply",
+    "Metric",
     "Note",
     "Options",
     "Picker",

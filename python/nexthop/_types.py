@@ -61,3 +61,14 @@ class HostFields(TypedDict, total=False):
     zone: str
     sub_zone: str
     metadata: Mapping[str, Any]
+
+
+class Metric(TypedDict):
+    """One number of an engine."""
+
+    name: str
+    """Such as ``cluster.upstream_rq``."""
+    type: Literal["counter", "gauge"]
+    value: int
+    attributes: dict[str, str]
+    """Such as ``envoy.cluster_name``."""

@@ -212,6 +212,9 @@ def test_numbers_and_texts(mesh):
     mesh.choose_host("web").complete(200)
     assert counter(mesh, "upstream_rq_total") == 1
     assert 'envoy_cluster_upstream_rq_total{envoy_cluster_name="web"} 1' in mesh.prometheus()
+    answers = [m for m in mesh.metrics() if m["name"] == "cluster.upstream_rq"]
+    attributes = {"envoy.response_code": "200", "envoy.cluster_name": "web"}
+    assert answers == [{"name": "cluster.upstream_rq", "type": "counter", "value": 1, "attributes": attributes}]
     assert isinstance(mesh.load_report(), dict)
     assert [host["cluster"] for host in mesh.hosts()] == ["web"] * 3
     assert sum(host["rq_success"] for host in mesh.hosts("web")) == 1 and mesh.hosts("wep") == []

@@ -58,6 +58,25 @@ fn main() {
             "{:<8} {:<names$} {:>6} {:>10.2} {:>10.2} {:>9.2} {:>8} {:>8}",
             row.face, row.case, row.hosts, row.min, row.med, ratio, fixed, here
         );
+        if row.case == "all detectors"
+            && let Some(none) = rows.iter().find(|r| r.case == "no detector" && r.hosts == row.hosts)
+        {
+            let over = row.min / none.min;
+            println!(
+                "{:<8} all detectors cost {over:.2} times no detector, at most 1.30: {}",
+                "",
+                judged(over, 1.3)
+            );
+        }
+        if row.case == "sweep" {
+            let ms = row.min / 1e6;
+            println!(
+                "{:<8} a sweep over {} hosts takes {ms:.2} ms, at most 1: {}",
+                "",
+                row.hosts,
+                judged(ms, 1.0)
+            );
+        }
         if row.face == "c"
             && row.case == "choose+complete"
             && let (Some(rust), Some(unit)) = (rust(row.hosts), unit)

@@ -2,7 +2,9 @@
 
 use crate::builder::Builder;
 use crate::choice::{Choice, nanos};
-use crate::raw::{self, Decision, Document, Error, Head, HostChange, HostInfo, Misuse, NEVER, Ready, Stat};
+use crate::raw::{
+    self, Decision, Document, Error, Head, HostChange, HostInfo, Metric, Misuse, NEVER, Ready, Stat,
+};
 use crate::request::{Request, choice};
 use crate::verdict::Signals;
 use crate::wakers::Wakers;
@@ -33,6 +35,8 @@ pub enum Text<'a> {
     Stats,
     /// The same for Prometheus.
     Prometheus,
+    /// The same with kinds and attributes, a JSON array.
+    Metrics,
     /// Fields that were read and do nothing, JSON.
     LoadReport,
     /// The load report field by field, JSON: used, absent and whose default acts, not used here and why.
@@ -207,12 +211,18 @@ impl Engine {
         let _ = raw::stats(self.id, visit);
     }
 
+    /// Visits every number with its kind and attributes, as OpenTelemetry and others want them.
+    pub fn metrics(&self, visit: &mut dyn FnMut(&Metric<'_>)) {
+        let _ = raw::metrics(self.id, visit);
+    }
+
     /// A text.
     pub fn text(&self, what: Text<'_>) -> Result<String, Error> {
         let id;
         let (number, argument) = match what {
             Text::Stats => (1, ""),
             Text::Prometheus => (2, ""),
+            Text::Metrics => (12, ""),
             Text::LoadReport => (4, ""),
             Text::LoadReportWhole => (4, "all"),
             Text::Effective(name) => (3, name),

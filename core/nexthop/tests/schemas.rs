@@ -108,6 +108,24 @@ fn texts_keep_to_their_schemas() {
     let stats = keeps_to(&mesh.text(Text::Stats).unwrap(), "stats");
     assert_eq!(stats["cluster.web.upstream_rq_503"], 1);
 
+    let metrics = keeps_to(&mesh.text(Text::Metrics).unwrap(), "metrics");
+    let of = |name: &str| {
+        let all = metrics.as_array().unwrap();
+        all.iter().find(|metric| metric["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+    };
+    let answers = of("cluster.upstream_rq");
+    assert_eq!((&answers["type"], &answers["value"]), (&json!("counter"), &json!(1)));
+    assert_eq!(answers["attributes"], json!({"envoy.response_code": "503", "envoy.cluster_name": "web"}));
+    assert_eq!(of("cluster.membership_total")["type"], "gauge");
+    let mut seen = 0;
+    mesh.metrics(&mut |metric| seen += usize::from(metric.counter || metric.name != "cluster.upstream_rq"));
+    assert_eq!(seen, metrics.as_array().unwrap().len());
+
+    let prometheus = mesh.text(Text::Prometheus).unwrap();
+    exposition(&prometheus);
+    let line = "envoy_cluster_upstream_rq{envoy_response_code=\"503\",envoy_cluster_name=\"web\"} 1";
+    assert!(prometheus.lines().any(|other| other == line), "{prometheus}");
+
     let report = keeps_to(&mesh.text(Text::LoadReport).unwrap(), "load_report");
     assert!(!report["entries"].as_array().unwrap().is_empty(), "keep-alive means nothing without a socket");
 
@@ -129,6 +147,39 @@ fn texts_keep_to_their_schemas() {
     assert_eq!(hosts[1]["health"], "degraded");
     let one = mesh.text(Text::Host("10.0.0.2:80")).unwrap();
     keeps_to(&format!("[{one}]"), "hosts");
+}
+
+/// Prometheus' text format: each family's type once and before its samples, names and labels of legal letters, no
+/// sample twice.
+fn exposition(text: &str) {
+    let name = |text: &str| {
+        let first = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+        first && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let mut families = std::collections::BTreeSet::new();
+    let mut samples = std::collections::BTreeSet::new();
+    let mut family = String::new();
+    for line in text.lines() {
+        if let Some(declared) = line.strip_prefix("# TYPE ") {
+            let (of, kind) = declared.split_once(' ').unwrap();
+            assert!(name(of) && ["counter", "gauge"].contains(&kind), "{line}");
+            assert!(families.insert(of.to_owned()), "{of} comes twice");
+            family = of.to_owned();
+            continue;
+        }
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        value.parse::<u64>().unwrap();
+        assert!(samples.insert(series.to_owned()), "{series} comes twice");
+        let of = series.split('{').next().unwrap();
+        assert_eq!(of, family, "{line}");
+        if let Some((_, labels)) = series.split_once('{') {
+            for label in labels.strip_suffix('}').unwrap().split("\",") {
+                let (label, value) = label.split_once("=\"").unwrap();
+                assert!(name(label) && !value.trim_end_matches('"').contains('"'), "{line}");
+            }
+        }
+    }
+    assert!(text.ends_with('\n') && !samples.is_empty());
 }
 
 #[test]

@@ -267,6 +267,8 @@ static void buffers(nexthop_engine engine) {
   SAME(room[0], '{');
   SAME(room[n], 'x');
   SAME(nexthop_text(engine, 999, (nexthop_str){0}, room, sizeof room, &n), NEXTHOP_NOT_FOUND);
+  SAME(nexthop_text(engine, NEXTHOP_TEXT_METRICS, (nexthop_str){0}, NULL, 0, &n), NEXTHOP_SHORT);
+  CHECK(n > 2);
   SAME(nexthop_text(engine, NEXTHOP_TEXT_EFFECTIVE, text("none"), room, sizeof room, &n), NEXTHOP_NOT_FOUND);
   SAME(nexthop_last_error(NULL, 0, &n), NEXTHOP_SHORT);
   SAME(nexthop_last_error(exact, n, &m), NEXTHOP_OK); /* asking has not replaced it */

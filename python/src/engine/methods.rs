@@ -241,6 +241,11 @@ impl Engine {
         texts::json(py, self.id, 1, "")
     }
 
+    /// The same with kinds and attributes, as OpenTelemetry and others want them.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        texts::json(py, self.id, 12, "")
+    }
+
     /// The same as Prometheus reads it.
     fn prometheus(&self, py: Python<'_>) -> PyResult<String> {
         texts::read(py, self.id, 2, "")

@@ -15,6 +15,7 @@ mod explain;
 mod fork;
 mod hot;
 mod local;
+mod metrics;
 mod names;
 mod registry;
 mod sentence;
@@ -30,6 +31,7 @@ pub use hot::{
     finish, headers, note, pick, poll_ready,
 };
 pub use local::{Local, with_local};
+pub use metrics::Metric;
 pub use names::name;
 pub use sentence::{sentence, sentence_of_head};
 pub use text::metadata_json;
@@ -189,6 +191,12 @@ pub fn explain_head(engine: u64, head: &Head<'_>) -> Result<String, Error> {
 /// Visits every number of the clusters under Envoy's name. `visit` runs outside every lock.
 pub fn stats(engine: u64, visit: &mut dyn FnMut(&str, Stat)) -> Result<(), Error> {
     registry::find(engine)?.core.stats(visit);
+    Ok(())
+}
+
+/// Visits every number with its kind and attributes. `visit` runs outside every lock.
+pub fn metrics(engine: u64, visit: &mut dyn FnMut(&Metric<'_>)) -> Result<(), Error> {
+    metrics::visit(&*registry::find(engine)?, visit);
     Ok(())
 }
 

@@ -1,20 +1,19 @@
 //! Numbers and lists as text.
 
 use super::error::Error;
+use super::metrics;
 use super::registry::Engine;
 use nexthop_engine::hosts::Health;
 use nexthop_engine::spec::Value;
 use nexthop_engine::{HostState, Misuse, Stat, Time};
 use serde_json::{Map, Value as Json, json};
-use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// One text, see `raw::text`.
 pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Error> {
     match what {
         1 => Ok(stats(engine)),
-        2 => Ok(prometheus(engine)),
+        2 => Ok(metrics::to_prometheus(engine)),
         4 if arg == "all" => super::effective::load_report(engine),
         4 => Ok(engine.report.lock().to_json().to_string()),
         5 => Ok(engine.findings.lock().to_human()),
@@ -39,7 +38,8 @@ pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Er
                 .map(|state| host(state, engine.at(super::NOW)).to_string())
                 .ok_or_else(|| Error::misuse(Misuse::NotFound, format!("no host has the address {arg:?}")))
         }
-        _ => Err(Error::misuse(Misuse::NotFound, format!("there is no text {what}; there are 1 to 11"))),
+        12 => Ok(metrics::to_json(engine)),
+        _ => Err(Error::misuse(Misuse::NotFound, format!("there is no text {what}; there are 1 to 12"))),
     }
 }
 
@@ -53,65 +53,6 @@ fn stats(engine: &Engine) -> String {
     all.insert("nexthop.panics".into(), engine.panics.load(Relaxed).into());
     all.insert("nexthop.live_requests".into(), engine.core.live_requests().into());
     Json::Object(all).to_string()
-}
-
-/// Prometheus text exposition as Envoy writes it: `envoy_cluster_<leaf>{envoy_cluster_name="..."}`, and
-/// `envoy_http_<leaf>{envoy_http_conn_manager_prefix="..."}`.
-fn prometheus(engine: &Engine) -> String {
-    let mut families: BTreeMap<String, (bool, Vec<(String, u64)>)> = BTreeMap::new();
-    engine.core.stats(&mut |name, stat| {
-        let Some(Parts { family, label, owner, leaf }) = parts(name) else { return };
-        let (counter, value) = match stat {
-            Stat::Counter(value) => (true, value),
-            Stat::Gauge(value) => (false, value),
-        };
-        let family = format!("{family}_{}", leaf.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
-        let owner = owner.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let labels = format!("{label}=\"{owner}\"");
-        families.entry(family).or_insert((counter, Vec::new())).1.push((labels, value));
-    });
-    let mut text = String::new();
-    for (family, (counter, samples)) in families {
-        let _ = writeln!(text, "# TYPE {family} {}", if counter { "counter" } else { "gauge" });
-        for (labels, value) in samples {
-            let _ = writeln!(text, "{family}{{{labels}}} {value}");
-        }
-    }
-    let _ = writeln!(text, "# TYPE nexthop_panics counter\nnexthop_panics {}", engine.panics.load(Relaxed));
-    text
-}
-
-/// A name of Envoy's taken apart.
-struct Parts<'n> {
-    family: &'static str,
-    label: &'static str,
-    owner: &'n str,
-    leaf: &'n str,
-}
-
-/// `cluster.NAME.LEAF` or `http.PREFIX.LEAF`; names may hold dots, leaves begin with one of Envoy's words.
-fn parts(name: &str) -> Option<Parts<'_>> {
-    const CLUSTER: [&str; 12] = [
-        ".upstream_",
-        ".retry.",
-        ".retry_or_",
-        ".lb_",
-        ".membership_",
-        ".outlier_detection.",
-        ".circuit_breakers.",
-        ".nexthop.",
-        ".ring_hash_lb.",
-        ".health_check.",
-        ".admission_control.",
-        ".adaptive_concurrency.",
-    ];
-    const HTTP: [&str; 2] = [".admission_control.", ".adaptive_concurrency."];
-    let (rest, words, family, label) = match name.strip_prefix("cluster.") {
-        Some(rest) => (rest, &CLUSTER[..], "envoy_cluster", "envoy_cluster_name"),
-        None => (name.strip_prefix("http.")?, &HTTP[..], "envoy_http", "envoy_http_conn_manager_prefix"),
-    };
-    let at = words.iter().filter_map(|word| rest.rfind(word)).min()?;
-    Some(Parts { family, label, owner: &rest[..at], leaf: &rest[at + 1..] })
 }
 
 fn host(state: &HostState, now: Time) -> Json {

@@ -21,6 +21,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 public final class Engine implements AutoCloseable {
   private static final int STATS = 1;
   private static final int PROMETHEUS = 2;
+  private static final int METRICS = 12;
   private static final int EFFECTIVE = 3;
   private static final int LOAD_REPORT = 4;
   private static final int LINT = 6;
@@ -248,6 +249,11 @@ public final class Engine implements AutoCloseable {
   /** Counters and gauges under Envoy's names. */
   public Map<String, Object> stats() {
     return Json.object(text(STATS, ""));
+  }
+
+  /** The same with kinds and attributes, as OpenTelemetry and others want them. */
+  public List<Metric> metrics() {
+    return Json.objects(text(METRICS, "")).stream().map(Metric::of).toList();
   }
 
   /** The same in Prometheus' text format. */

@@ -206,6 +206,9 @@ class EngineTest {
       mesh.chooseHost("api", 1).complete(200);
       assertEquals(1, Meshes.stat(mesh, "api", "upstream_rq_total"));
       assertTrue(mesh.prometheus().contains("upstream_rq_total"), mesh.prometheus());
+      Map<String, String> attributes = Map.of("envoy.response_code", "200", "envoy.cluster_name", "api");
+      Metric answers = new Metric("cluster.upstream_rq", true, 1, attributes);
+      assertEquals(List.of(answers), mesh.metrics().stream().filter(m -> m.name().equals(answers.name())).toList());
       List<Map<String, Object>> hosts = mesh.hosts("api");
       assertEquals(List.of("10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"), hosts.stream().map(h -> h.get("address")).toList());
       assertEquals("healthy", hosts.get(0).get("health"));
