@@ -16,9 +16,10 @@ package nexthop
 import "C"
 
 import (
+	"fmt"
 	"math"
 	"net/http"
-	"strconv"
+	"runtime"
 	"strings"
 	"time"
 	"unsafe"
@@ -36,6 +37,7 @@ type Attempt struct {
 	e               *Engine
 	r               *Request // nil when stateless
 	t               *try     // set by the loops of this package
+	g               *guard   // of a stateless attempt without deadline
 	wantOK, wantErr uint16
 	bits            uint16
 }
@@ -67,7 +69,7 @@ func WithTried(addresses ...string) PickOption {
 // never waits: instead there is an error [*WouldWait].
 func (e *Engine) ChooseHost(cluster string, attempt int, options ...PickOption) (Attempt, error) {
 	if attempt < 1 || attempt > math.MaxInt32 {
-		return Attempt{}, &UsageError{ErrInvalid, "the attempt number is " + strconv.Itoa(attempt) + "; attempts count from 1"}
+		return Attempt{}, &UsageError{ErrInvalid, fmt.Sprintf("the attempt number is %d; attempts count from 1 to %d", attempt, math.MaxInt32)}
 	}
 	d := C.nexthop_decision{struct_size: C.sizeof_nexthop_decision}
 	var status C.nexthop_status
@@ -110,7 +112,7 @@ func (e *Engine) ChooseHost(cluster string, attempt int, options ...PickOption) 
 		e.seen(uint32(C.nexthop_go_finish(d.request.id, C.NEXTHOP_FINISH_CLIENT_GONE).bits))
 		return Attempt{}, &WouldWait{Wait{limit(uint64(d.wait)), WaitReason(d.refusal)}}
 	}
-	return Attempt{}, e.refusal(&d)
+	return Attempt{}, e.refusal(&d, cluster)
 }
 
 // WouldWait is the error of a stateless choice that would have to wait.
@@ -136,7 +138,32 @@ func (e *Engine) attempt(d *C.nexthop_decision, r *Request) Attempt {
 	if d.wait != 0 {
 		a.HedgeAfter = limit(uint64(d.wait))
 	}
+	if r == nil && a.Remaining == 0 {
+		a.g = newGuard(e, a.id)
+	}
 	return a
+}
+
+// guard is what the copies of a stateless attempt share when no lease would end it soon: the collector cancels an attempt
+// that nobody holds any more.
+type guard struct {
+	e       *Engine // also keeps it out of the allocator's shared blocks, whose cleanups may never run
+	cleanup runtime.Cleanup
+}
+
+func newGuard(e *Engine, id uint64) *guard {
+	g := &guard{e: e}
+	g.cleanup = runtime.AddCleanup(g, func(id uint64) {
+		e.seen(uint32(C.nexthop_go_cancel(C.uint64_t(id)).bits))
+	}, id)
+	return g
+}
+
+// settled tells the collector that there is nothing to cancel.
+func (g *guard) settled() {
+	if g != nil {
+		g.cleanup.Stop()
+	}
 }
 
 var errNoAttempt = &UsageError{ErrInvalid, "the attempt is empty; an engine or a request chooses one"}
@@ -178,6 +205,7 @@ func (a Attempt) Complete(status int, h Header) (Verdict, error) {
 	}
 	v := C.nexthop_go_complete_status(C.uint64_t(a.id), number(status))
 	if v.code == C.NEXTHOP_OK && v.bits == 0 && a.t == nil {
+		a.g.settled()
 		return verdictOf(&v), nil
 	}
 	return a.completed(v, status)
@@ -228,6 +256,7 @@ func (a Attempt) Cancel() {
 }
 
 func (a Attempt) cancel() {
+	a.g.settled()
 	v := C.nexthop_go_cancel(C.uint64_t(a.id))
 	a.e.seen(uint32(v.bits))
 	if a.t != nil {
@@ -248,7 +277,10 @@ func (a Attempt) report(how C.int, o *Outcome) (Verdict, error) {
 		return Verdict{}, errNoAttempt
 	}
 	if o.Latency < 0 {
-		return Verdict{}, &UsageError{ErrInvalid, "the latency is negative"}
+		return Verdict{}, &UsageError{ErrInvalid, "the latency is " + o.Latency.String() + "; 0 asks for the engine's own measurement"}
+	}
+	if o.Status < 0 || o.Status > 999 {
+		return Verdict{}, &UsageError{ErrInvalid, fmt.Sprintf("the status is %d; it is 100 to 999, or 0 for a success without one", o.Status)}
 	}
 	var room [512]byte
 	text := room[:0]
@@ -284,12 +316,9 @@ func (o *Outcome) bits() (bits C.uint32_t) {
 	return bits
 }
 
-// number lets the library refuse what is out of range.
+// number lets the library refuse what is out of range, and say what it was.
 func number(status int) C.uint32_t {
-	if status < 0 || status > 1<<16 {
-		return 1 << 16
-	}
-	return C.uint32_t(status)
+	return C.uint32_t(int32(max(math.MinInt32, min(status, math.MaxInt32))))
 }
 
 // answered turns the library's verdict into ours; again explains an error.
@@ -302,6 +331,9 @@ func (a Attempt) answered(v C.nexthop_verdict, headers bool, again func() C.next
 		return Verdict{}, repeated(int(v.code), func() int { return int(again().code) })
 	}
 	verdict := verdictOf(&v)
+	if !headers || verdict.Action != Forward {
+		a.g.settled()
+	}
 	if a.t != nil {
 		a.t.note(verdict, headers && verdict.Action == Forward)
 	}

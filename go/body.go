@@ -1,17 +1,30 @@
 package nexthop
 
+// #include "nexthop.h"
+import "C"
+
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
 )
 
 // Body hands the attempt over to the response's body: its end ends the attempt, its error fails it, closing it early
-// cancels it. From then on Cancel and the request's Close leave the attempt alone.
+// cancels it. From then on Cancel and the request's Close leave the attempt alone. OnHeaders comes first: without it
+// nothing is handed over, and reading gives a [*UsageError] with ErrState. The body of an attempt that has ended is
+// given back as it is.
 func (a Attempt) Body(b io.ReadCloser) io.ReadCloser {
 	if a.e == nil || b == nil {
 		return b
+	}
+	err := checked(func() C.nexthop_status { return C.nexthop_answered(C.nexthop_attempt{id: C.uint64_t(a.id)}) })
+	switch {
+	case errors.Is(err, ErrEnded):
+		return b
+	case err != nil:
+		return &unready{b, err}
 	}
 	a.handOver()
 	body := &body{ReadCloser: b, attempt: a}
@@ -21,6 +34,14 @@ func (a Attempt) Body(b io.ReadCloser) io.ReadCloser {
 	}
 	return body
 }
+
+// unready is the body of an attempt whose headers were not reported.
+type unready struct {
+	io.ReadCloser
+	err error
+}
+
+func (b *unready) Read([]byte) (int, error) { return 0, b.err }
 
 type body struct {
 	io.ReadCloser
@@ -39,8 +60,10 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !b.ended.Swap(true) {
 		if err == io.EOF {
-			// It may have been ended from elsewhere.
-			_ = b.attempt.End(nil)
+			// It may have been ended from elsewhere; whatever else is wrong must not leave it open.
+			if b.attempt.End(nil) != nil {
+				b.attempt.cancel()
+			}
 		} else {
 			_, _ = b.attempt.Fail(err)
 		}

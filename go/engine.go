@@ -255,12 +255,26 @@ func (e *Engine) target(name string) (uint32, error) {
 	return e.resolve(name)
 }
 
-func (e *Engine) resolve(name string) (uint32, error) {
-	var number C.uint32_t
+func (e *Engine) ask(name string) (number C.uint32_t, err error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	given := cString(&pin, name)
-	err := e.checked(func() C.nexthop_status { return C.nexthop_resolve(e.id, given, &number) })
+	err = e.checked(func() C.nexthop_status { return C.nexthop_resolve(e.id, given, &number) })
+	return number, err
+}
+
+// missing tells why nothing is called so, with the nearest name; "" when something is.
+func (e *Engine) missing(name string) string {
+	_, err := e.ask(name)
+	var usage *UsageError
+	if errors.Is(err, ErrNotFound) && errors.As(err, &usage) {
+		return usage.sentence
+	}
+	return ""
+}
+
+func (e *Engine) resolve(name string) (uint32, error) {
+	number, err := e.ask(name)
 	if errors.Is(err, ErrNotFound) {
 		return C.NEXTHOP_NO_SUCH_TARGET, nil
 	}

@@ -49,12 +49,20 @@ type Head struct {
 	Metadata       map[string]any // envoy.lb criteria
 	FilterMetadata map[string]any // other namespaces
 	OverrideHost   string         // "ip:port"; "!" before it: that one or none
-	Timeout        time.Duration  // the caller's own limit
+	Timeout        time.Duration  // the caller's own limit; 0: none
 	Priority       Priority
 	Body           Body
 	Replay         bool // a streamed body can be sent again
 	Internal       bool // x-envoy-* request headers count
 	Explain        bool // keep the whole reason trail of each decision
+}
+
+// target is the name that the head gives to a cluster or route; empty for neither.
+func (h *Head) target() string {
+	if h.Route != "" {
+		return "route:" + h.Route
+	}
+	return h.Cluster
 }
 
 // begin makes a request and its first choice. number and tried are those of a stateless pick, else 0 and "".
@@ -63,6 +71,9 @@ func (e *Engine) begin(h *Head, number uint32, tried string, out *C.nexthop_deci
 		return 0, errNoEngine
 	}
 	var from C.nexthop_go_head
+	if h.Cluster != "" && h.Route != "" {
+		return 0, &UsageError{ErrInvalid, "both a cluster and a route are named; name one of them"}
+	}
 	switch {
 	case h.Cluster != "":
 		target, err := e.target(h.Cluster)
@@ -78,7 +89,7 @@ func (e *Engine) begin(h *Head, number uint32, tried string, out *C.nexthop_deci
 		from.target = C.uint32_t(target)
 	}
 	if h.Timeout < 0 {
-		return 0, &UsageError{ErrInvalid, "the timeout of a request is negative; 0 is no limit"}
+		return 0, &UsageError{ErrInvalid, "the timeout is " + h.Timeout.String() + "; 0 is no limit"}
 	}
 	if h.Priority > PriorityHigh {
 		return 0, &UsageError{ErrInvalid, "the priority of a request is " + strconv.Itoa(int(h.Priority)) + ", no Priority... constant"}

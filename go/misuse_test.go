@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,9 +66,10 @@ func anyOf(results []reflect.Value) any {
 
 func TestNumbersOutOfRange(t *testing.T) {
 	e := manual(t)
-	for _, number := range []int{0, -1, math.MinInt, math.MaxInt, 1<<32 + 1} {
+	for _, number := range []int{0, -1, math.MinInt, math.MaxInt, 1 << 31, 1<<32 + 1} {
 		_, err := e.ChooseHost("plain", number)
 		wantErr(t, err, ErrInvalid)
+		says(t, err, "the attempt number is "+strconv.Itoa(number)+"; attempts count from 1 to 2147483647")
 		_, err = e.ChooseHost("plain", number, WithKey([]byte("k")))
 		wantErr(t, err, ErrInvalid)
 	}
@@ -93,6 +95,89 @@ func TestNumbersOutOfRange(t *testing.T) {
 	if !strings.Contains(err.Error(), "ClockManual") {
 		t.Fatal(err)
 	}
+}
+
+func says(t *testing.T, err error, part string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "NEXTHOP_") {
+		t.Fatalf("%v does not say: %s", err, part)
+	}
+}
+
+func TestSentencesSayWhatWasFound(t *testing.T) {
+	e := manual(t)
+	a := must(e.ChooseHost("plain", 1))
+	for _, status := range []int{-1, 42, 1000, math.MaxInt, math.MinInt} {
+		_, err := a.Complete(status, nil)
+		wantErr(t, err, ErrInvalid)
+		_, err = a.OnHeaders(status, nil)
+		wantErr(t, err, ErrInvalid)
+		says(t, err, "the status is "+strconv.Itoa(status)+"; it is 100 to 999")
+	}
+	_, err := a.Complete(42, nil)
+	says(t, err, "the status is 42; it is 100 to 999")
+	_, err = a.Complete(-1, nil)
+	says(t, err, "the status is -1; it is 100 to 999")
+	_, err = a.Fail(Failure(99))
+	says(t, err, "the failure is 99; there are 1 to")
+	err = a.Note(Note(99))
+	says(t, err, "the note is 99; there are 1 to")
+	says(t, a.End(nil), "no response headers were reported; report them first")
+	_ = must(a.OnHeaders(200, nil))
+	_, err = a.Complete(200, nil)
+	wantErr(t, err, ErrState)
+	says(t, err, "the attempt was answered; use end")
+	if err := a.End(nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Complete(200, nil)
+	says(t, err, "the attempt has ended")
+	_, err = New(Options{}, Document{Text: mesh, Dialect: 99})
+	says(t, err, "the dialect is 99; there are 0 to 8")
+	_, err = e.Hosts("plian")
+	wantErr(t, err, ErrNotFound)
+	says(t, err, `no cluster "plian"; did you mean "plain"?`)
+	_, err = e.Request(Head{Cluster: "plain"}).Info()
+	wantErr(t, err, ErrState)
+	_, _, err = e.Request(Head{Cluster: "plain", Route: "x"}).TryChooseHost()
+	wantErr(t, err, ErrInvalid)
+	says(t, err, "both a cluster and a route are named; name one of them")
+	r := e.Request(Head{Cluster: "checkout"})
+	open := must(r.ChooseHost(t.Context()))
+	_, err = r.ChooseHost(t.Context())
+	says(t, err, "attempt 1 is open; report or cancel it")
+	open.Cancel()
+}
+
+func TestNamesThatNothingHas(t *testing.T) {
+	e := manual(t)
+	const sentence = `nexthop: no attempt: no_cluster; no cluster or route "plian"; did you mean "plain"?; the local reply is 503 NC, cluster_not_found`
+	_, err := e.ChooseHost("plian", 1)
+	wantErr(t, err, ErrNoCluster)
+	if err.Error() != sentence {
+		t.Fatal(err)
+	}
+	_, err = e.Request(Head{Cluster: "plian"}).ChooseHost(t.Context())
+	if err.Error() != sentence {
+		t.Fatal(err)
+	}
+}
+
+func TestNoContext(t *testing.T) {
+	e := manual(t)
+	held := must(e.Request(Head{Cluster: "narrow"}).ChooseHost(t.Context()))
+	r := e.Request(Head{Cluster: "narrow"})
+	var none context.Context
+	_, err := r.ChooseHost(none)
+	wantErr(t, err, ErrInvalid)
+	wantErr(t, r.Run(none, func(context.Context, Attempt) error { return nil }), ErrInvalid)
+	for _, err := range r.Attempts(none) {
+		wantErr(t, err, ErrInvalid)
+	}
+	if live(t, e) != 1 {
+		t.Fatal("a place in the queue was taken")
+	}
+	held.Cancel()
 }
 
 func TestNoDocuments(t *testing.T) {
@@ -189,5 +274,18 @@ func TestARaisedLimitWakesWhoWaits(t *testing.T) {
 		must(a.Complete(200, nil))
 	case <-time.After(30 * time.Second):
 		t.Fatal("nobody was woken")
+	}
+}
+
+func TestFiftyMegabytes(t *testing.T) {
+	padding := strings.Repeat("# padding that nobody reads, line by line\n", 1_200_000)
+	e := must(FromString(mesh + padding))
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := FromString(padding + "clusters: 7\n")
+	var found *ConfigError
+	if !errors.As(err, &found) || found.Line != 1_200_001 {
+		t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 	"unsafe"
@@ -17,14 +18,19 @@ type Refusal struct {
 	RetryAfter time.Duration // when it could work; 0: unknown
 	Host       *Host         // when one was picked before a limit refused
 	Reply      LocalReply
+
+	missing string // of RefusedNoCluster: what the name was, and the nearest one
 }
 
 func (r *Refusal) Error() string {
-	text := "nexthop: refused: " + r.Kind.String()
+	text := "nexthop: no attempt: " + r.Kind.String()
 	if r.Resource != 0 {
 		text += " (" + r.Resource.String() + ")"
 	}
-	return text
+	if r.missing != "" {
+		text += "; " + r.missing
+	}
+	return text + "; the local reply is " + strconv.Itoa(r.Reply.Status) + " " + r.Reply.Flags.String() + ", " + r.Reply.Details
 }
 
 // Is tells the kind.
@@ -50,8 +56,11 @@ func (r *Refusal) Is(target error) bool {
 	return false
 }
 
-func (e *Engine) refusal(d *C.nexthop_decision) *Refusal {
+func (e *Engine) refusal(d *C.nexthop_decision, name string) *Refusal {
 	r := &Refusal{Kind: RefusalKind(d.refusal), Resource: Resource(d.resource)}
+	if r.Kind == RefusedNoCluster && name != "" {
+		r.missing = e.missing(name)
+	}
 	if d.wait > 0 && d.wait != C.NEXTHOP_NEVER {
 		r.RetryAfter = time.Duration(d.wait)
 	}

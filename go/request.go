@@ -24,6 +24,8 @@ type Request struct {
 	id     atomic.Uint64 // 0 before it
 	closed atomic.Bool
 	handed atomic.Bool // a body was handed over and ends the request
+	// The upload was over before the first choice.
+	uploaded bool
 
 	// Guarded by the engine's lock.
 	bell  chan struct{}
@@ -73,8 +75,10 @@ func (r *Request) TryChooseHost() (Attempt, Wait, error) {
 		}
 		return Attempt{}, w, nil
 	}
-	return Attempt{}, Wait{}, r.e.refusal(&d)
+	return Attempt{}, Wait{}, r.e.refusal(&d, r.head.target())
 }
+
+var errNoContext = &UsageError{ErrInvalid, "the context is nil; give context.Background() for none"}
 
 var errNoRequest = &UsageError{ErrInvalid, "the request is nil or empty; Engine.Request makes one"}
 
@@ -104,6 +108,12 @@ func (r *Request) begin(d *C.nexthop_decision) (C.nexthop_status, error) {
 	if r.closed.Load() {
 		return 0, &UsageError{ErrEnded, "the request is closed; make a new one"}
 	}
+	if r.uploaded && r.head.Body == BodyStreaming {
+		r.head.Body = BodyOnce
+		if r.head.Replay {
+			r.head.Body = BodyReplayable
+		}
+	}
 	status, err := r.e.begin(&r.head, 0, "", d)
 	if err == nil && status == C.NEXTHOP_OK {
 		r.id.Store(uint64(d.request.id))
@@ -127,6 +137,9 @@ func (r *Request) watch() {
 // ChooseHost answers with the next attempt; it waits for back-off and for permits. When ctx ends, the request is
 // finished as one whose client is gone, and the error is ctx.Err(). A refusal is a [*Refusal].
 func (r *Request) ChooseHost(ctx context.Context) (Attempt, error) {
+	if ctx == nil {
+		return Attempt{}, errNoContext
+	}
 	a, w, err := r.TryChooseHost()
 	if err != nil || w.For == 0 {
 		return a, err
@@ -164,6 +177,9 @@ func (r *Request) Attempts(ctx context.Context) func(yield func(Attempt, error) 
 				return
 			}
 			if t.last().Action != Retry {
+				if state, handed := t.stage(); state == tryAnswered && !handed {
+					_ = a.End(nil)
+				}
 				a.Cancel()
 				return
 			}
@@ -214,11 +230,28 @@ func (r *Request) Info() (RequestInfo, error) {
 	if !r.made() {
 		return RequestInfo{}, errNoRequest
 	}
-	return requestInfo(r.id.Load())
+	id := r.id.Load()
+	if id == 0 {
+		return RequestInfo{}, errNotBegun
+	}
+	return requestInfo(id)
 }
 
-// BodyComplete tells that a streamed upload is over: timers start.
-func (r *Request) BodyComplete() { _ = r.Note(NoteBodyComplete) }
+var errNotBegun = &UsageError{ErrState, "no attempt has begun yet; choose a host first"}
+
+// BodyComplete tells that a streamed upload is over: timers start, or, before the first choice, run from it on.
+func (r *Request) BodyComplete() {
+	if !r.made() {
+		return
+	}
+	r.mu.Lock()
+	begun := r.id.Load() != 0
+	r.uploaded = r.uploaded || !begun
+	r.mu.Unlock()
+	if begun {
+		_ = r.Note(NoteBodyComplete)
+	}
+}
 
 // RetryAbandoned tells that the upload outgrew what the caller keeps: no retry any more.
 func (r *Request) RetryAbandoned() { _ = r.Note(NoteRetryAbandoned) }
@@ -230,7 +263,7 @@ func (r *Request) Note(what Note) error {
 	}
 	id := r.id.Load()
 	if id == 0 {
-		return &UsageError{ErrState, "no attempt has begun yet; choose a host first"}
+		return errNotBegun
 	}
 	return r.e.note(id, what)
 }

@@ -13,6 +13,9 @@ import (
 // [Attempt.Fail], and nil is a success. The context of send ends with the attempt's time limits, or with the body that
 // was handed over. The error of the last attempt is returned, or a [*Refusal], or ctx.Err().
 func (r *Request) Run(ctx context.Context, send func(context.Context, Attempt) error) error {
+	if ctx == nil {
+		return errNoContext
+	}
 	last, err := r.drive(ctx, func(t *try) { t.err = send(t.ctx, t.Attempt) })
 	if err != nil {
 		return err

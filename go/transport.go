@@ -3,6 +3,7 @@ package nexthop
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -171,7 +172,7 @@ func localResponse(req *http.Request, reply LocalReply) *http.Response {
 		header.Set(name, value)
 	}
 	return &http.Response{
-		Status:        http.StatusText(reply.Status),
+		Status:        strings.TrimSpace(strconv.Itoa(reply.Status) + " " + http.StatusText(reply.Status)),
 		StatusCode:    reply.Status,
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,

@@ -596,9 +596,10 @@ nexthop_status nexthop_reply(nexthop_request request,
                              size_t *len);
 
 /**
- * A stateless attempt: one request of exactly one attempt with this number (from 1; retry predicates act from 2 on,
- * a composite takes sub-cluster number - 1; above 2147483647 is NEXTHOP_INVALID). `key` (may be absent) replaces the hash policies. It never says
- * NEXTHOP_WAIT unless the cluster queues. Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT.
+ * A stateless attempt: one request of exactly one attempt with this number (1 to 2147483647; retry predicates act from
+ * 2 on, a composite takes sub-cluster number - 1). `key` (may be absent) replaces the hash policies. It never says
+ * NEXTHOP_WAIT unless the cluster queues. Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT, NEXTHOP_NOT_FOUND (a
+ * target that no name has).
  */
 nexthop_status nexthop_pick(nexthop_engine engine,
                             uint32_t target,
@@ -609,7 +610,8 @@ nexthop_status nexthop_pick(nexthop_engine engine,
 
 /**
  * A new request and its first choice. End it by reports, or nexthop_finish.
- * Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT. An unknown cluster is no error but NEXTHOP_REFUSED.
+ * Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT, NEXTHOP_NOT_FOUND (a target that no name has). An unknown
+ * cluster, NEXTHOP_NO_SUCH_TARGET, is no error but NEXTHOP_REFUSED.
  */
 nexthop_status nexthop_begin(nexthop_engine engine,
                              const nexthop_head *head,
@@ -618,7 +620,8 @@ nexthop_status nexthop_begin(nexthop_engine engine,
 
 /**
  * The next attempt of a request, or: is it my turn? Asking too early or too often is harmless.
- * Errors: NEXTHOP_STATE (an attempt is open, or its response is being streamed), NEXTHOP_ENDED, NEXTHOP_CLOSED.
+ * Errors: NEXTHOP_STATE (an attempt is open, or its response is being streamed), NEXTHOP_ENDED, NEXTHOP_CLOSED,
+ * NEXTHOP_INVALID (zero, or an attempt's handle).
  */
 nexthop_status nexthop_choose(nexthop_request request,
                               uint64_t now,
@@ -659,13 +662,26 @@ nexthop_verdict nexthop_end(nexthop_attempt attempt,
                             const nexthop_outcome *outcome,
                             uint64_t now);
 
-/** Drops an attempt: no outlier report, no retry. Nothing happens when it has ended. */
-nexthop_verdict nexthop_cancel(nexthop_attempt attempt, uint64_t now);
+/**
+ * Drops an attempt: no outlier report, no retry. Nothing happens when it has ended, or its engine is closed. Verdict
+ * codes: NEXTHOP_INVALID (zero, or a request's handle).
+ */
+nexthop_verdict nexthop_cancel(nexthop_attempt attempt,
+                               uint64_t now);
 
-/** Ends a request from any state, see NEXTHOP_FINISH_...; its attempts are cancelled. Nothing happens when it is done. */
+/**
+ * Ends a request from any state, see NEXTHOP_FINISH_...; its attempts are cancelled. Nothing happens when it is
+ * done, or its engine is closed. Verdict codes: NEXTHOP_INVALID (zero, an attempt's handle, no such reason).
+ */
 nexthop_verdict nexthop_finish(nexthop_request request,
                                uint32_t reason,
                                uint64_t now);
+
+/**
+ * Whether the attempt can be handed over to whatever reads its response's body: NEXTHOP_OK when it was answered and has
+ * not ended. Errors: NEXTHOP_STATE before nexthop_headers, NEXTHOP_ENDED, NEXTHOP_CLOSED, NEXTHOP_INVALID.
+ */
+nexthop_status nexthop_answered(nexthop_attempt attempt);
 
 /**
  * A fact about a request or attempt (its id), see NEXTHOP_NOTE_.... `*bits` (may be NULL) gets NEXTHOP_WAKE,
@@ -684,7 +700,8 @@ nexthop_status nexthop_poll_ready(nexthop_engine engine,
 
 /**
  * Blocks this thread until asking nexthop_choose again makes sense: at most `max_ns` (a decision's `wait`), and at
- * most a second. A request that is waited for here is not listed by nexthop_poll_ready. Errors: NEXTHOP_ENDED.
+ * most a second. A request that is waited for here is not listed by nexthop_poll_ready. Errors: NEXTHOP_ENDED (the
+ * request is over), NEXTHOP_CLOSED, NEXTHOP_INVALID (zero, or an attempt's handle).
  */
 nexthop_status nexthop_wait(nexthop_request request,
                             uint64_t max_ns);

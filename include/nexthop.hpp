@@ -62,7 +62,10 @@ class [[nodiscard]] Result {
   const T& value() const& { return std::get<0>(held_); }
   T&& value() && { return std::get<0>(std::move(held_)); }
   T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
   const Error& error() const { return std::get<1>(held_); }
 
  private:
@@ -201,12 +204,14 @@ inline Result<HostInfo> host(nexthop_engine engine, uint32_t slot, uint32_t vers
 class Attempt {
  public:
   Attempt(nexthop_engine engine, const nexthop_decision& decision) noexcept : engine_(engine), decision_(decision) {}
-  Attempt(Attempt&& other) noexcept : engine_(other.engine_), decision_(std::exchange(other.decision_, {})) {}
+  Attempt(Attempt&& other) noexcept
+      : engine_(other.engine_), decision_(std::exchange(other.decision_, {})), ended_(std::exchange(other.ended_, true)) {}
   Attempt& operator=(Attempt&& other) noexcept {
     if (this != &other) {
       cancel();
       engine_ = other.engine_;
       decision_ = std::exchange(other.decision_, {});
+      ended_ = std::exchange(other.ended_, true);
     }
     return *this;
   }
@@ -239,6 +244,8 @@ class Attempt {
   nexthop_status note(uint32_t what, uint64_t now = NEXTHOP_NOW) noexcept {
     return nexthop_note(id().id, what, now, nullptr);
   }
+  // Whether it can be handed over to whatever reads the response's body.
+  nexthop_status answered() const noexcept { return nexthop_answered(id()); }
   // Nothing happens once it has ended.
   nexthop_verdict cancel(uint64_t now = NEXTHOP_NOW) noexcept {
     if (ended_ || id().id == 0) return {};
@@ -366,11 +373,12 @@ class Engine {
   static Result<Engine> from_text(std::string_view text, const nexthop_options& options = nexthop::options()) {
     return make({document(text)}, options);
   }
-  Engine(Engine&& other) noexcept : id_(std::exchange(other.id_, {})) {}
+  Engine(Engine&& other) noexcept : id_(std::exchange(other.id_, {})), open_(std::exchange(other.open_, false)) {}
   Engine& operator=(Engine&& other) noexcept {
     if (this != &other) {
       close();
       id_ = std::exchange(other.id_, {});
+      open_ = std::exchange(other.open_, false);
     }
     return *this;
   }
@@ -379,8 +387,9 @@ class Engine {
   ~Engine() { close(); }
 
   nexthop_engine id() const noexcept { return id_; }
+  // What is asked of it afterwards, or of its requests and attempts, is NEXTHOP_CLOSED.
   void close() noexcept {
-    if (id_.id != 0) nexthop_engine_free(std::exchange(id_, {}));
+    if (std::exchange(open_, false)) nexthop_engine_free(id_);
   }
 
   Request request(const nexthop_head& head) const noexcept { return Request(id_, head); }
@@ -454,7 +463,7 @@ class Engine {
   uint64_t now() const noexcept { return nexthop_now(id_); }
 
  private:
-  explicit Engine(nexthop_engine id) noexcept : id_(id) {}
+  explicit Engine(nexthop_engine id) noexcept : id_(id), open_(true) {}
   template <class T>
   static Result<T> answer(nexthop_status status, T& value) {
     if (status != NEXTHOP_OK) return Error::last(status);
@@ -462,6 +471,7 @@ class Engine {
   }
 
   nexthop_engine id_;
+  bool open_;
 };
 
 }  // namespace nexthop

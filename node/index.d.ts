@@ -3,9 +3,34 @@
 /** Anything HTTP libraries call headers: Node's `IncomingHttpHeaders`, fetch's `Headers`, `Map`, pairs. */
 export type Headers = Record<string, string | string[] | undefined> | Iterable<[string, string]>;
 
+export type Dialect = 'envoy' | 'nexthop' | 'istio' | 'kubernetes' | 'nacos' | 'consul' | 'eureka' | 'spring';
+
+/** A document with a name: for messages, and the cluster of an instance list. */
+export interface NamedText {
+  text: string | Uint8Array;
+  name?: string;
+  dialect?: Dialect;
+}
+/** A file with a name. */
+export interface NamedFile {
+  path: string;
+  name?: string;
+  dialect?: Dialect;
+}
+export type Text = string | Uint8Array | NamedText;
+export type File = string | NamedFile;
+
+export interface UpdateOptions {
+  dialect?: Dialect;
+  /** Runtime keys, or their JSON text; without documents they are replaced alone. */
+  runtime?: object | string;
+}
+
 export interface EngineOptions {
-  /** `envoy` or `nexthop`; detected from the keys when absent. */
-  dialect?: string;
+  /** What the documents are written in; told by their keys when absent. */
+  dialect?: Dialect;
+  /** Runtime keys, or their JSON text; they win over those of the documents. */
+  runtime?: object | string;
   /** Same seed, `workers: 1`, same calls: same decisions. */
   seed?: bigint;
   /** 0 (default) = random words and scheduler cursors per thread; N = N of them for all threads. */
@@ -60,7 +85,7 @@ export interface Head {
 
 /** A stateless attempt, for foreign retry loops. */
 export interface PickOptions extends Omit<Head, 'cluster'> {
-  /** Attempt number, 1 by default; a composite cluster takes the sub-cluster of that number. */
+  /** Attempt number from 1 (the default) to 2147483647; a composite cluster takes the sub-cluster of that number. */
   attempt?: number;
   /** Addresses tried before. */
   tried?: Iterable<string>;
@@ -103,9 +128,9 @@ export interface Metric {
 export declare class Engine implements Disposable {
   private constructor();
   /** @throws ConfigError */
-  static fromFile(path: string | string[], options?: EngineOptions): Engine;
+  static fromFile(path: File | File[], options?: EngineOptions): Engine;
   /** @throws ConfigError */
-  static fromString(text: string | Uint8Array | string[], options?: EngineOptions): Engine;
+  static fromString(text: Text | Text[], options?: EngineOptions): Engine;
   /** Joins the engine of another thread of this process. */
   static fromShared(shared: SharedEngine): Engine;
 
@@ -117,8 +142,8 @@ export declare class Engine implements Disposable {
   tryChooseHost(cluster: string, options?: PickOptions): Attempt | Wait | Refusal;
 
   /** Replaces all documents, whole or not at all. */
-  updateFile(path: string | string[], options?: { dialect?: string }): LoadReport;
-  updateString(text: string | Uint8Array | string[], options?: { dialect?: string }): LoadReport;
+  updateFile(path: File | File[] | undefined, options?: UpdateOptions): LoadReport;
+  updateString(text: Text | Text[] | undefined, options?: UpdateOptions): LoadReport;
   /** Re-reads changed files; whether new content was swapped in. Bad content is an event, not an error. */
   reload(): boolean;
   /** Replaces a cluster's hosts; the new epoch. */
@@ -128,7 +153,7 @@ export declare class Engine implements Disposable {
   /** Endpoints as Envoy sends them: a `ClusterLoadAssignment` in JSON or YAML; the new epoch. */
   applyEndpoints(cluster: string, endpoints: string): number;
 
-  /** Hosts with health and load, of one cluster or of all. */
+  /** Hosts with health and load, of one cluster or of all; ERR_NEXTHOP_NOT_FOUND for a name that nothing has. */
   hosts(cluster?: string): unknown;
   /** Numbers under Envoy's names. */
   stats(): Record<string, unknown>;
@@ -180,7 +205,7 @@ export declare class Request implements AsyncIterable<Attempt>, AsyncDisposable 
   run<T>(send: (attempt: Attempt) => Promise<T>): Promise<T>;
   /** Headers to add to the answer for the client. */
   responseHeaders(): Record<string, string>;
-  /** A streaming upload is complete: its time-outs begin. */
+  /** A streaming upload is complete: its time-outs begin, before the first choice with it. */
   bodyComplete(): void;
   /** A fact between choices and reports; nothing happens when the request has ended. */
   note(what: Note): void;
@@ -215,6 +240,7 @@ export declare class Attempt implements Disposable {
   readonly timeout: number;
   /** Milliseconds to the end of the body. */
   readonly remaining: number;
+  /** Milliseconds that the response may be silent. */
   readonly idleTimeout: number;
   /** Milliseconds until a hedged request should ask for another attempt. */
   readonly hedgeAfter: number;
@@ -260,6 +286,7 @@ export interface Verdict {
 
 export interface Wait {
   readonly kind: 'wait';
+  /** Milliseconds until asking again makes sense; Infinity: only after a report. */
   readonly ms: number;
   readonly reason: 'queue' | 'backoff' | 'hedge' | 'attempts';
 }
@@ -280,7 +307,10 @@ export interface Refusal {
   readonly kind: 'refusal';
   readonly refusal: string;
   readonly resource?: string;
+  /** Milliseconds until it could work again, where that is known. */
   readonly retryAfter?: number;
+  /** The host that was chosen before a limit refused. */
+  readonly host?: Host;
   readonly reply: LocalReply;
 }
 

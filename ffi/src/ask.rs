@@ -57,9 +57,9 @@ pub unsafe extern "C" fn nexthop_poll_event(
             Some(at) if raw::engine_info(engine.id).is_ok() => parked.remove(at).1,
             Some(at) => {
                 parked.remove(at);
-                raw::poll_event(engine.id)?.ok_or(Fault::EMPTY)?
+                raw::poll_event(engine.id)?.ok_or_else(no_event)?
             }
-            None => raw::poll_event(engine.id)?.ok_or(Fault::EMPTY)?,
+            None => raw::poll_event(engine.id)?.ok_or_else(no_event)?,
         };
         // SAFETY: the caller's promise about its buffer.
         let done = unsafe { buffer.put(line.as_bytes()) };
@@ -68,6 +68,11 @@ pub unsafe extern "C" fn nexthop_poll_event(
         }
         done
     })
+}
+
+#[cold]
+fn no_event() -> Fault {
+    Fault::empty("there is no event; ask again when a call returns NEXTHOP_EVENTS")
 }
 
 thread_local! {
@@ -231,7 +236,7 @@ pub unsafe extern "C" fn nexthop_reply(
         let buffer = Buffer::new(buf, cap, len)?;
         // SAFETY: the caller's promise about its struct.
         let out = unsafe { Out::new(out)? };
-        let reply = raw::reply(request.id)?.ok_or(Fault::EMPTY)?;
+        let reply = raw::reply(request.id)?.ok_or_else(|| Fault::empty("the request has no local reply; it was neither refused nor did its last attempt fail for good"))?;
         let headers = joined(reply.headers.iter().map(|(name, value)| (&**name, &**value)));
         // SAFETY: the caller's promise about its buffer.
         let [details, body, headers] =

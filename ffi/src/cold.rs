@@ -237,27 +237,29 @@ unsafe fn options(ptr: *const nexthop_options) -> Result<Options, Fault> {
     })
 }
 
+/// The names of dialects, by NEXTHOP_DIALECT_....
+const DIALECTS: [&str; 9] = {
+    let mut names = [""; 9];
+    names[given::NEXTHOP_DIALECT_ENVOY as usize] = "envoy";
+    names[given::NEXTHOP_DIALECT_NEXTHOP as usize] = "nexthop";
+    names[given::NEXTHOP_DIALECT_ISTIO as usize] = "istio";
+    names[given::NEXTHOP_DIALECT_KUBERNETES as usize] = "kubernetes";
+    names[given::NEXTHOP_DIALECT_NACOS as usize] = "nacos";
+    names[given::NEXTHOP_DIALECT_CONSUL as usize] = "consul";
+    names[given::NEXTHOP_DIALECT_EUREKA as usize] = "eureka";
+    names[given::NEXTHOP_DIALECT_SPRING as usize] = "spring";
+    names
+};
+
 unsafe fn documents<'a>(ptr: *const nexthop_document, n: usize) -> Result<Vec<Document<'a>>, Fault> {
     // SAFETY: handed on.
     let read = unsafe { sized::read_all(ptr, n)? };
     read.into_iter()
         .map(|document: nexthop_document| {
-            let dialect = match document.dialect {
-                given::NEXTHOP_DIALECT_AUTO => "",
-                given::NEXTHOP_DIALECT_ENVOY => "envoy",
-                given::NEXTHOP_DIALECT_NEXTHOP => "nexthop",
-                given::NEXTHOP_DIALECT_ISTIO => "istio",
-                given::NEXTHOP_DIALECT_KUBERNETES => "kubernetes",
-                given::NEXTHOP_DIALECT_NACOS => "nacos",
-                given::NEXTHOP_DIALECT_CONSUL => "consul",
-                given::NEXTHOP_DIALECT_EUREKA => "eureka",
-                given::NEXTHOP_DIALECT_SPRING => "spring",
-                other => {
-                    return Err(Fault::invalid(&format!(
-                        "dialect is {other}; see NEXTHOP_DIALECT_... for those known"
-                    )));
-                }
-            };
+            let dialect = DIALECTS.get(usize::from(document.dialect)).copied().ok_or_else(|| {
+                let last = DIALECTS.len() - 1;
+                Fault::invalid(&format!("the dialect is {}; there are 0 to {last}", document.dialect))
+            })?;
             // SAFETY: the caller's promise about its text.
             let (name, text) = unsafe {
                 (document.name.text("a document's name")?, document.text.bytes("a document's text")?)

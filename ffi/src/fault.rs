@@ -3,7 +3,7 @@
 use crate::consts::nexthop_status;
 use crate::consts::{NEXTHOP_EMPTY, NEXTHOP_INVALID, NEXTHOP_OK, NEXTHOP_PANIC, NEXTHOP_SHORT};
 use crate::types::nexthop_verdict;
-use nexthop::raw::{self, Misuse, Packed, Verdict};
+use nexthop::raw::{self, Asked, Misuse, Packed, Verdict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a call did nothing; the thread's sentence is set.
@@ -12,7 +12,11 @@ pub(crate) struct Fault(pub(crate) nexthop_status);
 
 impl Fault {
     /// Nothing to poll.
-    pub(crate) const EMPTY: Self = Self(NEXTHOP_EMPTY);
+    #[cold]
+    pub(crate) fn empty(sentence: &str) -> Self {
+        raw::set_last_error(sentence);
+        Self(NEXTHOP_EMPTY)
+    }
 
     /// A bad argument.
     #[cold]
@@ -47,13 +51,17 @@ impl From<Misuse> for Fault {
     }
 }
 
+/// What a hot call answered, with what it was given.
+#[cold]
+pub(crate) fn misused(asked: &Asked, misuse: Misuse) -> Fault {
+    raw::set_last_error(&raw::sentence_of(asked, misuse));
+    Fault(misuse as nexthop_status)
+}
+
 /// Tells why a verdict says nothing.
 #[cold]
-pub(crate) fn explain(code: i8) {
-    let misuse =
-        [Misuse::Invalid, Misuse::Ended, Misuse::State, Misuse::Closed, Misuse::NotFound, Misuse::Limit];
-    let misuse = misuse.into_iter().find(|misuse| *misuse as i8 == code).unwrap_or(Misuse::Panic);
-    raw::set_last_error(raw::sentence(misuse));
+pub(crate) fn explain(asked: &Asked, code: i8) {
+    misused(asked, Misuse::from_code(code));
 }
 
 /// What a guarded call returns instead of a panic or a fault.

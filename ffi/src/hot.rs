@@ -2,18 +2,19 @@
 
 use crate::cold::{optional, place, store};
 use crate::consts::nexthop_status;
-use crate::fault::{Fault, explain, status, verdict};
+use crate::fault::{Fault, explain, misused, status, verdict};
 use crate::sized::{self, Out};
 use crate::types::{
     nexthop_attempt, nexthop_decision, nexthop_engine, nexthop_head, nexthop_outcome, nexthop_ready,
     nexthop_request, nexthop_str, nexthop_verdict,
 };
-use nexthop::raw::{self, Decision, Head, Local, Misuse, Outcome, Packed, Ready, Verdict};
+use nexthop::raw::{self, Asked, Call, Decision, Head, Local, Misuse, Outcome, Packed, Ready, Verdict};
 use std::mem::offset_of;
 
-/// A stateless attempt: one request of exactly one attempt with this number (from 1; retry predicates act from 2 on,
-/// a composite takes sub-cluster number - 1; above 2147483647 is NEXTHOP_INVALID). `key` (may be absent) replaces the hash policies. It never says
-/// NEXTHOP_WAIT unless the cluster queues. Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT.
+/// A stateless attempt: one request of exactly one attempt with this number (1 to 2147483647; retry predicates act from
+/// 2 on, a composite takes sub-cluster number - 1). `key` (may be absent) replaces the hash policies. It never says
+/// NEXTHOP_WAIT unless the cluster queues. Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT, NEXTHOP_NOT_FOUND (a
+/// target that no name has).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nexthop_pick(
     engine: nexthop_engine,
@@ -26,14 +27,15 @@ pub unsafe extern "C" fn nexthop_pick(
     status(|| {
         // SAFETY: the caller's promise about its text and struct.
         let (key, out) = unsafe { (key.bytes("the key")?, Out::new(out)?) };
-        check_number(number)?;
         // SAFETY: checked above.
         unsafe { decide(&out, |local, out| raw::pick(local, engine.id, target, number, key, now, out)) }
+            .map_err(|misuse| misused(&Asked::pick(engine.id, target, number), misuse))
     })
 }
 
 /// A new request and its first choice. End it by reports, or nexthop_finish.
-/// Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT. An unknown cluster is no error but NEXTHOP_REFUSED.
+/// Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT, NEXTHOP_NOT_FOUND (a target that no name has). An unknown
+/// cluster, NEXTHOP_NO_SUCH_TARGET, is no error but NEXTHOP_REFUSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nexthop_begin(
     engine: nexthop_engine,
@@ -47,23 +49,20 @@ pub unsafe extern "C" fn nexthop_begin(
         let (head, out) = unsafe { (sized::read(head, &mut spare)?, Out::new(out)?) };
         // SAFETY: the caller's promise about its text.
         let head = unsafe { self::head(head)? };
-        check_number(head.number)?;
-        let mut why = None;
         // SAFETY: checked above.
-        let begun = unsafe {
-            decide(&out, |local, out| {
-                raw::begin(local, engine.id, &head, now, out).inspect_err(|misuse| why = Some(*misuse))
-            })
-        };
-        if let Some(misuse) = why {
-            raw::set_last_error(&raw::sentence_of_head(&head, misuse));
-        }
-        begun
+        unsafe { decide(&out, |local, out| raw::begin(local, engine.id, &head, now, out)) }.map_err(
+            |misuse| {
+                let fault = Fault::from(misuse);
+                raw::set_last_error(&raw::sentence_of_head(&head, misuse));
+                fault
+            },
+        )
     })
 }
 
 /// The next attempt of a request, or: is it my turn? Asking too early or too often is harmless.
-/// Errors: NEXTHOP_STATE (an attempt is open, or its response is being streamed), NEXTHOP_ENDED, NEXTHOP_CLOSED.
+/// Errors: NEXTHOP_STATE (an attempt is open, or its response is being streamed), NEXTHOP_ENDED, NEXTHOP_CLOSED,
+/// NEXTHOP_INVALID (zero, or an attempt's handle).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nexthop_choose(
     request: nexthop_request,
@@ -75,6 +74,7 @@ pub unsafe extern "C" fn nexthop_choose(
         let out = unsafe { Out::new(out)? };
         // SAFETY: checked above.
         unsafe { decide(&out, |local, out| raw::choose(local, request.id, now, out)) }
+            .map_err(|misuse| misused(&Asked::about(Call::Choose, request.id), misuse))
     })
 }
 
@@ -87,7 +87,11 @@ pub unsafe extern "C" fn nexthop_headers(
     now: u64,
 ) -> nexthop_verdict {
     // SAFETY: the caller's promise about its struct.
-    unsafe { report(outcome, |local, outcome| raw::headers(local, attempt.id, outcome, now)) }
+    unsafe {
+        report(Call::Headers, attempt, outcome, |local, outcome| {
+            raw::headers(local, attempt.id, outcome, now)
+        })
+    }
 }
 
 /// The whole report: headers and end at once, or a failure. Verdict codes: as nexthop_headers.
@@ -98,7 +102,11 @@ pub unsafe extern "C" fn nexthop_complete(
     now: u64,
 ) -> nexthop_verdict {
     // SAFETY: the caller's promise about its struct.
-    unsafe { report(outcome, |local, outcome| raw::complete(local, attempt.id, outcome, now)) }
+    unsafe {
+        report(Call::Complete, attempt, outcome, |local, outcome| {
+            raw::complete(local, attempt.id, outcome, now)
+        })
+    }
 }
 
 /// nexthop_complete with nothing but a status: 0 (success without status) or 100 to 999.
@@ -108,7 +116,10 @@ pub extern "C" fn nexthop_complete_status(
     status: u32,
     now: u64,
 ) -> nexthop_verdict {
-    verdict(|| Ok(told(raw::with_local(|local| raw::complete_status(local, attempt.id, status, now)))))
+    verdict(|| {
+        let found = raw::with_local(|local| raw::complete_status(local, attempt.id, status, now));
+        Ok(told(found, || Asked::with(Call::Complete, attempt.id, status)))
+    })
 }
 
 /// nexthop_complete, and when a retry is due at once, the next choice in the same call. Else `next->kind` is 0.
@@ -132,9 +143,10 @@ pub unsafe extern "C" fn nexthop_complete_next(
                 next.kind = 0;
                 found = raw::complete_next(local, attempt.id, &outcome, now, next);
                 Ok(())
-            })?;
+            })
+            .map_err(Fault::from)?;
         }
-        Ok(told(found))
+        Ok(told(found, || Asked::report(Call::Complete, attempt.id, &outcome)))
     })
 }
 
@@ -142,7 +154,10 @@ pub unsafe extern "C" fn nexthop_complete_next(
 /// Verdict codes: as nexthop_headers; NEXTHOP_INVALID for unknown failures.
 #[unsafe(no_mangle)]
 pub extern "C" fn nexthop_fail(attempt: nexthop_attempt, failure: u32, now: u64) -> nexthop_verdict {
-    verdict(|| Ok(told(raw::with_local(|local| raw::fail(local, attempt.id, failure, now)))))
+    verdict(|| {
+        let found = raw::with_local(|local| raw::fail(local, attempt.id, failure, now));
+        Ok(told(found, || Asked::with(Call::Fail, attempt.id, failure)))
+    })
 }
 
 /// The response of an attempt is over. `outcome` (trailers, gRPC status, bytes) may be NULL: a clean end. Nothing
@@ -155,22 +170,45 @@ pub unsafe extern "C" fn nexthop_end(
     now: u64,
 ) -> nexthop_verdict {
     if outcome.is_null() {
-        return verdict(|| Ok(told(raw::with_local(|local| raw::end(local, attempt.id, None, now)))));
+        return verdict(|| {
+            let found = raw::with_local(|local| raw::end(local, attempt.id, None, now));
+            Ok(told(found, || Asked::about(Call::End, attempt.id)))
+        });
     }
     // SAFETY: the caller's promise about its struct.
-    unsafe { report(outcome, |local, outcome| raw::end(local, attempt.id, Some(outcome), now)) }
+    unsafe {
+        report(Call::End, attempt, outcome, |local, outcome| raw::end(local, attempt.id, Some(outcome), now))
+    }
 }
 
-/// Drops an attempt: no outlier report, no retry. Nothing happens when it has ended.
+/// Drops an attempt: no outlier report, no retry. Nothing happens when it has ended, or its engine is closed. Verdict
+/// codes: NEXTHOP_INVALID (zero, or a request's handle).
 #[unsafe(no_mangle)]
 pub extern "C" fn nexthop_cancel(attempt: nexthop_attempt, now: u64) -> nexthop_verdict {
-    verdict(|| Ok(told(raw::with_local(|local| raw::cancel(local, attempt.id, now)))))
+    verdict(|| {
+        let found = raw::with_local(|local| raw::cancel(local, attempt.id, now));
+        Ok(told(found, || Asked::about(Call::Cancel, attempt.id)))
+    })
 }
 
-/// Ends a request from any state, see NEXTHOP_FINISH_...; its attempts are cancelled. Nothing happens when it is done.
+/// Ends a request from any state, see NEXTHOP_FINISH_...; its attempts are cancelled. Nothing happens when it is
+/// done, or its engine is closed. Verdict codes: NEXTHOP_INVALID (zero, an attempt's handle, no such reason).
 #[unsafe(no_mangle)]
 pub extern "C" fn nexthop_finish(request: nexthop_request, reason: u32, now: u64) -> nexthop_verdict {
-    verdict(|| Ok(told(raw::with_local(|local| raw::finish(local, request.id, reason, now)))))
+    verdict(|| {
+        let found = raw::with_local(|local| raw::finish(local, request.id, reason, now));
+        Ok(told(found, || Asked::with(Call::Finish, request.id, reason)))
+    })
+}
+
+/// Whether the attempt can be handed over to whatever reads its response's body: NEXTHOP_OK when it was answered and has
+/// not ended. Errors: NEXTHOP_STATE before nexthop_headers, NEXTHOP_ENDED, NEXTHOP_CLOSED, NEXTHOP_INVALID.
+#[unsafe(no_mangle)]
+pub extern "C" fn nexthop_answered(attempt: nexthop_attempt) -> nexthop_status {
+    status(|| {
+        raw::with_local(|local| raw::answered_already(local, attempt.id))
+            .map_err(|misuse| misused(&Asked::about(Call::Body, attempt.id), misuse))
+    })
 }
 
 /// A fact about a request or attempt (its id), see NEXTHOP_NOTE_.... `*bits` (may be NULL) gets NEXTHOP_WAKE,
@@ -184,7 +222,8 @@ pub unsafe extern "C" fn nexthop_note(
 ) -> nexthop_status {
     status(|| {
         let bits = optional(bits, "the bits")?;
-        let found = raw::with_local(|local| raw::note(local, request_or_attempt, what, now))?;
+        let found = raw::with_local(|local| raw::note(local, request_or_attempt, what, now))
+            .map_err(|misuse| misused(&Asked::with(Call::Note, request_or_attempt, what), misuse))?;
         // SAFETY: checked above.
         unsafe { store(bits, u32::from(found)) };
         Ok(())
@@ -219,7 +258,8 @@ pub unsafe extern "C" fn nexthop_poll_ready(
 }
 
 /// Blocks this thread until asking nexthop_choose again makes sense: at most `max_ns` (a decision's `wait`), and at
-/// most a second. A request that is waited for here is not listed by nexthop_poll_ready. Errors: NEXTHOP_ENDED.
+/// most a second. A request that is waited for here is not listed by nexthop_poll_ready. Errors: NEXTHOP_ENDED (the
+/// request is over), NEXTHOP_CLOSED, NEXTHOP_INVALID (zero, or an attempt's handle).
 #[unsafe(no_mangle)]
 pub extern "C" fn nexthop_wait(request: nexthop_request, max_ns: u64) -> nexthop_status {
     status(|| Ok(raw::wait_for(request.id, max_ns)?))
@@ -233,13 +273,13 @@ pub extern "C" fn nexthop_wait(request: nexthop_request, max_ns: u64) -> nexthop
 unsafe fn decide(
     out: &Out<nexthop_decision>,
     call: impl FnOnce(&mut Local, &mut Decision) -> Result<(), Misuse>,
-) -> Result<(), Fault> {
+) -> Result<(), Misuse> {
     if let Some(whole) = out.whole() {
         // SAFETY: same layout, see the assertions below; whole, aligned, the caller's alone during the call.
         let done = raw::with_local(|local| call(local, unsafe { &mut *whole.cast::<Decision>() }));
         // SAFETY: handed on.
         unsafe { out.seal() };
-        return Ok(done?);
+        return done;
     }
     let mut decision = Decision::default();
     raw::with_local(|local| call(local, &mut decision))?;
@@ -256,6 +296,8 @@ unsafe fn decide(
 /// The caller's promises about `outcome` and the text in it.
 #[inline(always)]
 unsafe fn report(
+    name: Call,
+    attempt: nexthop_attempt,
     outcome: *const nexthop_outcome,
     call: impl FnOnce(&mut Local, &Outcome<'_>) -> Verdict,
 ) -> nexthop_verdict {
@@ -263,22 +305,9 @@ unsafe fn report(
         let mut spare = None;
         // SAFETY: handed on.
         let outcome = unsafe { self::outcome(sized::read(outcome, &mut spare)?)? };
-        Ok(told(raw::with_local(|local| call(local, &outcome))))
+        let found = raw::with_local(|local| call(local, &outcome));
+        Ok(told(found, || Asked::report(name, attempt.id, &outcome)))
     })
-}
-
-/// Attempt numbers that only a negative number becomes are none.
-#[inline]
-fn check_number(number: u32) -> Result<(), Fault> {
-    if number > raw::LAST_NUMBER {
-        return Err(negative(number));
-    }
-    Ok(())
-}
-
-#[cold]
-fn negative(number: u32) -> Fault {
-    Fault::invalid(&format!("the attempt number is {}; attempts count from 1", number.cast_signed()))
 }
 
 #[inline]
@@ -329,9 +358,9 @@ unsafe fn head<'a>(given: &nexthop_head) -> Result<Head<'a>, Fault> {
 }
 
 #[inline]
-fn told(found: Verdict) -> Packed {
+fn told(found: Verdict, asked: impl FnOnce() -> Asked) -> Packed {
     if found.code != 0 {
-        explain(found.code);
+        explain(&asked(), found.code);
     }
     found.into()
 }

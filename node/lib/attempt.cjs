@@ -23,7 +23,6 @@ const HAS_HEADERS = 16 << 16;
 const REWRITE = 4096 << 16;
 const RETRY_ACTION = 2;
 const TIMEOUT = 8;
-const DETAIL_BYTES = 256;
 
 class Attempt {
   constructor(binding, request) {
@@ -85,7 +84,7 @@ class Attempt {
 
   url(path) {
     const { address, port, secure } = this.host;
-    if (path !== undefined) check.string('path', path);
+    if (path !== undefined) check.text('path', path);
     else if ((this._kind & REWRITE) !== 0) path = this.headers[':path'];
     path ??= this._request?._head.path ?? '/';
     if (!path.startsWith('/')) path = `/${path}`;
@@ -119,7 +118,6 @@ class Attempt {
 
   end(more) {
     if (this._state === ENDED) return;
-    if (this._state === OPEN) throw new UsageError('ERR_NEXTHOP_STATE', 'end: no headers were reported; call onHeaders first, or complete');
     if (more !== undefined) check.knownKeys('end', more, END_KEYS);
     this._report(END, 0, 0, more?.trailers, more, '');
     this._judge(ENDED);
@@ -130,7 +128,7 @@ class Attempt {
   }
 
   fail(failure, detail) {
-    if (detail !== undefined) check.string('detail', detail);
+    if (detail !== undefined) check.text('detail', detail);
     if (typeof failure === 'string') {
       const number = FAILURES.get(failure);
       if (number === undefined) throw invalid(`failure: expected one of ${[...FAILURES.keys()].join(', ')}, found ${check.shown(failure)}`);
@@ -138,7 +136,7 @@ class Attempt {
     }
     if (!(failure instanceof Error)) throw check.reject('failure', 'a name or an Error', failure);
     const number = this._more?.timedOut ? TIMEOUT : failures.classify(failure);
-    if (number !== 0) return this._fail(number, detail ?? failures.detail(failure));
+    if (number !== 0) return this._fail(number, detail ?? failures.detail(failure).toWellFormed());
     this._checkReportable();
     this.cancel();
     return this.verdict;
@@ -167,7 +165,7 @@ class Attempt {
   }
 
   body(stream) {
-    if (this._state === OPEN) throw new UsageError('ERR_NEXTHOP_STATE', 'body: report the headers first, with onHeaders');
+    if (this._state === OPEN) throw new UsageError('ERR_NEXTHOP_STATE', 'body: the attempt has no response yet; report its headers before handing over the body');
     if (this._state === ENDED) return stream;
     const handed = handOver(this, stream);
     this._rare().handed = true;
@@ -220,7 +218,7 @@ class Attempt {
       this.cancel();
       throw error;
     }
-    if (this._fail(number, failures.detail(error)).action === 'forward') throw error;
+    if (this._fail(number, failures.detail(error).toWellFormed()).action === 'forward') throw error;
     return undefined;
   }
 
@@ -251,15 +249,18 @@ class Attempt {
     numbers[0] = nanoseconds % 4294967296;
     numbers[1] = nanoseconds / 4294967296;
     numbers[2] = numbers[3] = 0;
-    const at = found.length === 0 ? 0 : headersOf.write(found, 0);
+    const large = found.length === 0 ? undefined : headersOf.large(found);
+    const at = found.length === 0 || large !== undefined ? 0 : headersOf.write(found, 0);
     words[0] = this._low;
     words[1] = this._high;
     words[2] = what;
     words[3] = status | (failure << 16) | (grpc << 24);
     words[4] = 0;
     words[5] = at;
-    words[6] = detail === '' ? 0 : text.utf8(at, detail.length > DETAIL_BYTES / 4 ? clipped(detail) : detail, 'detail');
-    binding.report();
+    words[6] = detail === '' ? 0 : text.utf8(at, detail.length > text.DETAIL / 4 ? clipped(detail) : detail, 'detail');
+    words[7] = large === undefined ? 0 : 1;
+    if (large === undefined) binding.report();
+    else binding.report(large);
   }
 
   /** Reads the verdict of a report. */
@@ -345,13 +346,14 @@ const MORE_KEYS = new Set(['grpcStatus', 'latency', 'detail']);
 const END_KEYS = new Set(['trailers', 'grpcStatus']);
 
 function hotErrorEnded() {
-  return new UsageError('ERR_NEXTHOP_ENDED', 'this attempt has ended: choose again for another one');
+  return new UsageError('ERR_NEXTHOP_ENDED', 'the attempt has ended; report an attempt once, and choose again for another one');
 }
 
 /** At most 256 bytes of free text, whole characters. */
 function clipped(detail) {
-  const bytes = Buffer.from(detail.slice(0, DETAIL_BYTES));
-  return bytes.length <= DETAIL_BYTES ? detail.slice(0, DETAIL_BYTES) : new TextDecoder().decode(bytes.subarray(0, DETAIL_BYTES), { stream: true });
+  const first = detail.slice(0, text.DETAIL).toWellFormed();
+  const bytes = Buffer.from(first);
+  return bytes.length <= text.DETAIL ? first : new TextDecoder().decode(bytes.subarray(0, text.DETAIL), { stream: true });
 }
 
 module.exports = { Attempt, OPEN, ANSWERED, ENDED };

@@ -5,7 +5,8 @@
 const native = require('./native.cjs');
 const text = require('./text.cjs');
 const mailbox = require('./mailbox.cjs');
-const { cold, hotError } = require('./errors.cjs');
+const check = require('./check.cjs');
+const { cold, hotError, RefusedError } = require('./errors.cjs');
 const { RealClock, ManualClock } = require('./clock.cjs');
 const { tables, Verdict, Host } = require('./values.cjs');
 const { Wanted } = require('./headers.cjs');
@@ -76,10 +77,25 @@ class Binding {
   }
 
   resolve(name) {
-    const target = cold(native.resolve, this.id, name);
+    const target = cold(native.resolve, this.id, check.text('cluster', name));
     if (target === 0) return tables.noSuchTarget | 0; // the engine refuses it
     this.targets.set(name, target | 0);
     return target | 0;
+  }
+
+  /** Why nothing is called so, with the nearest name; '' when something is. */
+  missing(name) {
+    try {
+      return native.resolve(this.id, name) === 0 ? native.lastError() : '';
+    } catch {
+      return ''; // closed meanwhile
+    }
+  }
+
+  /** The error of a refusal of the cluster or route of this name. */
+  refused(refusal, name) {
+    const missing = refusal.refusal === 'no_cluster' && name !== undefined ? this.missing(name) : '';
+    return new RefusedError(refusal, missing);
   }
 
   /** The host of the decision in the words. */

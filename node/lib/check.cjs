@@ -2,7 +2,7 @@
 // What arguments must be. Wrong ones are found here, before any crossing, and say what was found.
 
 const { inspect } = require('node:util');
-const { invalid } = require('./errors.cjs');
+const { invalid, UsageError } = require('./errors.cjs');
 
 const U32 = 4294967295;
 /** Of an attempt. */
@@ -31,6 +31,28 @@ function milliseconds(name, value) {
 function string(name, value) {
   if (typeof value !== 'string') throw reject(name, 'a string', value);
   return value;
+}
+
+/** Text that UTF-8 can carry. */
+function text(name, value) {
+  if (!string(name, value).isWellFormed()) throw reject(name, 'text without lone surrogates', value);
+  return value;
+}
+
+/** An object as JSON: what JSON would drop or change is refused. */
+function json(name, value) {
+  const faithful = (key, each) => {
+    if (typeof each === 'number' && !Number.isFinite(each)) throw new TypeError(`${key} is ${each}`);
+    return each;
+  };
+  let written;
+  try {
+    written = JSON.stringify(object(name, value), faithful);
+  } catch (error) {
+    throw error instanceof UsageError ? error : invalid(`${name} does not fit into JSON: ${error.message.split('\n')[0]}`);
+  }
+  if (typeof written !== 'string') throw reject(name, 'an object that fits into JSON', value);
+  return written;
 }
 
 function oneOf(name, value, table) {
@@ -65,4 +87,4 @@ function status(value) {
   return value;
 }
 
-module.exports = { U32, LAST_NUMBER, shown, reject, integer, milliseconds, string, oneOf, u64, object, knownKeys, status };
+module.exports = { U32, LAST_NUMBER, shown, reject, integer, milliseconds, string, text, json, oneOf, u64, object, knownKeys, status };

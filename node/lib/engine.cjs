@@ -9,14 +9,16 @@ const { Head } = require('./head.cjs');
 const { Request, plain } = require('./request.cjs');
 const { Attempt } = require('./attempt.cjs');
 const { Wait, Refusal, milliseconds } = require('./values.cjs');
-const { cold, hotError, invalid, statusError, RefusedError, UsageError, WouldWaitError } = require('./errors.cjs');
+const { cold, hotError, invalid, statusError, UsageError, WouldWaitError } = require('./errors.cjs');
 const { changes, SET, ENDPOINTS } = require('./hosts.cjs');
 
 const CLOCKS = { coarse: 0, precise: 1, manual: 2 };
-const OPTIONS = new Set(['dialect', 'seed', 'workers', 'clock', 'lease', 'events', 'draws', 'shared']);
-const UPDATE_OPTIONS = new Set(['dialect']);
+const OPTIONS = new Set(['dialect', 'seed', 'workers', 'clock', 'lease', 'events', 'draws', 'shared', 'runtime']);
+const UPDATE_OPTIONS = new Set(['dialect', 'runtime']);
+const NAMED = new Set(['name', 'dialect', 'path', 'text']);
 const TEXT = 0;
 const PATH = 1;
+const RUNTIME = 2;
 const GO = 1;
 const WAIT = 2;
 // What `text` prints.
@@ -34,16 +36,24 @@ const LATEST = 9.2e12;
 
 const constructing = Symbol('engine');
 
-function documents(name, given, kind, dialect) {
-  const list = Array.isArray(given) ? given : [given];
-  if (list.length === 0) throw check.reject(name, 'at least one document (`clusters: []` stands for none)', given);
-  return list.map((one) => {
-    if (typeof one !== 'string' && !(kind === TEXT && one instanceof Uint8Array)) {
-      throw check.reject(name, kind === PATH ? 'a path' : 'a string or Uint8Array', one);
+/** Documents as the addon takes them; runtime values may come with them or, in an update, alone. */
+function documents(name, given, kind, options, alone = false) {
+  const dialect = dialectOf(options);
+  const { runtime } = options;
+  const list = Array.isArray(given) ? given : given === undefined && alone && runtime !== undefined ? [] : [given];
+  if (list.length === 0 && !(alone && runtime !== undefined)) throw check.reject(name, 'at least one document (`clusters: []` stands for none)', given);
+  const all = list.map((one) => {
+    const named = typeof one === 'object' && one !== null && !(one instanceof Uint8Array);
+    const content = named ? check.knownKeys('document', one, NAMED)[kind === PATH ? 'path' : 'text'] : one;
+    if (typeof content !== 'string' && !(kind === TEXT && content instanceof Uint8Array)) {
+      throw check.reject(name, kind === PATH ? 'a path' : 'a string or Uint8Array', content);
     }
-    if (kind === PATH && one.includes('\0')) throw check.reject(name, 'a path without NUL', one);
-    return [kind, dialect, '', one];
+    if (typeof content === 'string') check.text(name, content);
+    const called = named && one.name !== undefined ? check.text('name', one.name) : '';
+    return [kind, named ? dialectOf(one) || dialect : dialect, called, content];
   });
+  if (runtime !== undefined) all.push([RUNTIME, '', '', typeof runtime === 'string' ? check.text('runtime', runtime) : check.json('runtime', runtime)]);
+  return all;
 }
 
 function create(list, options) {
@@ -78,13 +88,13 @@ class Engine {
   static fromFile(path, options = {}) {
     check.knownKeys('options', options, OPTIONS);
     if (options.shared !== undefined) return Engine.fromShared(options.shared);
-    return create(documents('path', path, PATH, dialect(options)), options);
+    return create(documents('path', path, PATH, options), options);
   }
 
   static fromString(given, options = {}) {
     check.knownKeys('options', options, OPTIONS);
     if (options.shared !== undefined) return Engine.fromShared(options.shared);
-    return create(documents('text', given, TEXT, dialect(options)), options);
+    return create(documents('text', given, TEXT, options), options);
   }
 
   /** The engine that another thread of this process shares. */
@@ -104,8 +114,7 @@ class Engine {
     const answer = this.tryChooseHost(cluster, options);
     if (answer.kind === 'attempt') return answer;
     if (answer.kind === 'wait') throw new WouldWaitError(answer);
-    const { status, flags, details } = answer.reply;
-    throw new RefusedError(answer, `no attempt: ${answer.refusal} ${check.shown(cluster)}; the local reply is ${status} ${flags}, ${details}`);
+    throw this.#binding.refused(answer, options?.route === undefined ? cluster : `route:${options.route}`);
   }
 
   tryChooseHost(cluster, options) {
@@ -134,7 +143,7 @@ class Engine {
       // Nobody can ask again for a stateless attempt: its place goes to the next.
       binding.release(words[10], words[11], true);
     } else {
-      answer = new Refusal(words);
+      answer = new Refusal(binding);
     }
     if (bits !== 0) binding.signals(bits);
     return answer;
@@ -156,7 +165,7 @@ class Engine {
     }
     if (key !== undefined && typeof key !== 'string' && !(key instanceof Uint8Array)) throw check.reject('key', 'a string or Uint8Array', key);
     words[0] = target;
-    words[1] = attempt === undefined ? 1 : check.integer('attempt', attempt, 0, check.LAST_NUMBER);
+    words[1] = attempt === undefined ? 1 : check.integer('attempt', attempt, 1, check.LAST_NUMBER);
     words[2] = key === undefined ? -1 : text.raw(0, key, 'key');
     binding.pick();
     return undefined;
@@ -164,12 +173,12 @@ class Engine {
 
   updateFile(path, options = {}) {
     check.knownKeys('options', options, UPDATE_OPTIONS);
-    return this.#update(documents('path', path, PATH, dialect(options)));
+    return this.#update(documents('path', path, PATH, options, true));
   }
 
   updateString(given, options = {}) {
     check.knownKeys('options', options, UPDATE_OPTIONS);
-    return this.#update(documents('text', given, TEXT, dialect(options)));
+    return this.#update(documents('text', given, TEXT, options, true));
   }
 
   #update(list) {
@@ -329,7 +338,7 @@ class Engine {
   }
 }
 
-function dialect(options) {
+function dialectOf(options) {
   return options.dialect === undefined ? '' : check.string('dialect', options.dialect);
 }
 

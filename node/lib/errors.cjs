@@ -22,8 +22,11 @@ class ConfigError extends NexthopError {
   }
 }
 class RefusedError extends NexthopError {
-  constructor(refusal, sentence) {
-    super('ERR_NEXTHOP_REFUSED', sentence);
+  constructor(refusal, missing) {
+    const { status, flags, details } = refusal.reply;
+    const limit = refusal.resource === undefined ? '' : ` (${refusal.resource})`;
+    const hint = missing === '' ? '' : `; ${missing}`;
+    super('ERR_NEXTHOP_REFUSED', `no attempt: ${refusal.refusal}${limit}${hint}; the local reply is ${status} ${flags}, ${details}`);
     this.refusal = refusal;
     this.reply = refusal.reply;
   }

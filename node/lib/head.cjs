@@ -21,8 +21,8 @@ const PICK_KEYS = new Set([...KEYS, 'attempt', 'tried']);
 class Head {
   constructor(given, keys = KEYS) {
     check.knownKeys('head', given, keys);
-    for (const name of TEXTS) if (given[name] !== undefined) check.string(name, given[name]);
-    if (given.cluster !== undefined && given.route !== undefined) throw invalid('head: cluster and route exclude each other');
+    for (const name of TEXTS) if (given[name] !== undefined) check.text(name, given[name]);
+    if (given.cluster !== undefined && given.route !== undefined) throw invalid('both a cluster and a route are named; name one of them');
     const { key, timeout, signal } = given;
     if (key !== undefined && typeof key !== 'string' && !(key instanceof Uint8Array)) throw check.reject('key', 'a string or Uint8Array', key);
     if (timeout !== undefined) check.milliseconds('timeout', timeout);
@@ -41,8 +41,8 @@ class Head {
     this.key = key;
     this.timeout = timeout;
     this.signal = signal;
-    this.metadata = given.metadata === undefined ? '' : JSON.stringify(check.object('metadata', given.metadata));
-    this.filterMetadata = given.filterMetadata === undefined ? '' : JSON.stringify(check.object('filterMetadata', given.filterMetadata));
+    this.metadata = given.metadata === undefined ? '' : check.json('metadata', given.metadata);
+    this.filterMetadata = given.filterMetadata === undefined ? '' : check.json('filterMetadata', given.filterMetadata);
     this.body = given.body === undefined ? 0 : check.oneOf('body', given.body, BODIES);
     this.priority = given.priority === undefined ? -1 : check.oneOf('priority', given.priority, PRIORITIES);
     this.bits = (given.internal ? INTERNAL : 0) | (given.explain ? EXPLAIN : 0);
@@ -57,7 +57,7 @@ class Head {
     head.number = attempt === undefined ? 1 : check.integer('attempt', attempt, 1, check.LAST_NUMBER);
     if (tried !== undefined) {
       if (typeof tried === 'string' || typeof tried?.[Symbol.iterator] !== 'function') throw check.reject('tried', 'addresses', tried);
-      head.tried = Array.from(tried, (address) => check.string('tried', address)).join(',');
+      head.tried = Array.from(tried, (address) => check.text('tried', address)).join(',');
     }
     return head;
   }
@@ -79,7 +79,7 @@ class Head {
   }
 
   /** Writes it for `begin`; `seq` and `slot` come back when its wait is over. */
-  write(target, wanted, seq, slot) {
+  write(target, wanted, seq, slot, uploaded = false) {
     const found = this.headers === undefined ? headers.NONE : headers.find(this.headers, wanted);
     const { numbers } = text;
     numbers[0] = this.bits;
@@ -87,7 +87,8 @@ class Head {
     numbers[2] = this.number;
     numbers[3] = wanted.number;
     numbers[4] = this.priority;
-    numbers[5] = this.body;
+    // An upload that is over before the first choice cannot be sent again, but runs no more.
+    numbers[5] = uploaded && this.body === BODIES.streaming ? BODIES.once : this.body;
     numbers[6] = 0;
     numbers[7] = 0;
     writeTimeout(this.timeout);
@@ -115,7 +116,7 @@ function utf8(at, value, what) {
 
 function writeTimeout(timeout) {
   const { numbers } = text;
-  // 584 years are as good as no limit.
+  // 584 years are as good as no limit, and 0 stands for none.
   if (timeout === undefined || timeout >= 1.8e13) {
     numbers[8] = -1;
     numbers[9] = -1;

@@ -17,7 +17,7 @@ class Wanted {
 function collect(found, index, name, value) {
   if (value === undefined) return;
   if (typeof value === 'string') found.push(index, value);
-  else if (typeof value === 'number') found.push(index, String(value));
+  else if (typeof value === 'number' && Number.isFinite(value)) found.push(index, String(value));
   else if (Array.isArray(value)) {
     for (const one of value) {
       if (typeof one !== 'string') throw reject(`header ${name}`, 'a string', one);
@@ -81,4 +81,11 @@ function write(found, at) {
   return at - from;
 }
 
-module.exports = { Wanted, check, find, write, NONE, all };
+/** The same as bytes of their own, when they may be too many for the text array; else undefined. */
+function large(found) {
+  let most = 0;
+  for (let each = 1; each < found.length; each += 2) most += 8 + 3 * found[each].length;
+  return most <= text.LIMIT - text.DETAIL ? undefined : text.block(found);
+}
+
+module.exports = { Wanted, check, find, write, large, NONE, all };

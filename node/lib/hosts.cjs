@@ -14,16 +14,16 @@ function change(given, op) {
   if (typeof given === 'string') given = { address: given };
   check.knownKeys('host', given, KEYS);
   const { address, weight, priority, health, metadata } = given;
-  const one = { op: op ?? (given.op === undefined ? OPS.add : check.oneOf('op', given.op, OPS)), address: check.string('address', address), fields: 0 };
+  const one = { op: op ?? (given.op === undefined ? OPS.add : check.oneOf('op', given.op, OPS)), address: check.text('address', address), fields: 0 };
   for (const name of Object.keys(FIELDS)) if (given[name] !== undefined) one.fields |= FIELDS[name];
   if (weight !== undefined) one.weight = check.integer('weight', weight, 1, check.U32);
   if (priority !== undefined) one.priority = check.integer('priority', priority, 0, 128);
   if (health !== undefined) one.health = check.oneOf('health', typeof health === 'string' ? health.toUpperCase() : health, HEALTH);
-  if (given.hostname !== undefined) one.hostname = check.string('hostname', given.hostname);
-  if (given.region !== undefined) one.region = check.string('region', given.region);
-  if (given.zone !== undefined) one.zone = check.string('zone', given.zone);
-  if (given.subZone !== undefined) one.sub_zone = check.string('subZone', given.subZone);
-  if (metadata !== undefined) one.metadata = JSON.stringify(check.object('metadata', metadata));
+  if (given.hostname !== undefined) one.hostname = check.text('hostname', given.hostname);
+  if (given.region !== undefined) one.region = check.text('region', given.region);
+  if (given.zone !== undefined) one.zone = check.text('zone', given.zone);
+  if (given.subZone !== undefined) one.sub_zone = check.text('subZone', given.subZone);
+  if (metadata !== undefined) one.metadata = check.json('metadata', metadata);
   return one;
 }
 

@@ -4,7 +4,7 @@
 const native = require('./native.cjs');
 const check = require('./check.cjs');
 const { Attempt, ANSWERED, ENDED } = require('./attempt.cjs');
-const { cold, hotError, RefusedError, UsageError } = require('./errors.cjs');
+const { cold, hotError, UsageError } = require('./errors.cjs');
 const { NOTES, Wait, Refusal, localReply, milliseconds, pairs } = require('./values.cjs');
 const { PLAIN } = require('./head.cjs');
 const { run } = require('./run.cjs');
@@ -31,7 +31,9 @@ class Request {
     this._watched = false;
     this._aborted = undefined;
     this._listener = undefined;
-    this._waiter = undefined;
+    // Whoever waits for the next attempt: one asks for it at a time, as a rule.
+    this._waiters = undefined;
+    this._uploaded = false;
     this._reply = undefined;
     this._facts = undefined;
   }
@@ -78,7 +80,7 @@ class Request {
     } else if ((packed & 0xffff) === WAIT) {
       answer = new Wait(milliseconds(words[22], words[23]), (words[24] >>> 16) & 0xff);
     } else {
-      answer = new Refusal(words);
+      answer = new Refusal(binding);
       this._reply = answer.reply;
       this._finished();
     }
@@ -98,6 +100,7 @@ class Request {
 
   bodyComplete() {
     if (this._begun) this._binding.tell(this._low, this._high, NOTES.body_complete);
+    else this._uploaded = true;
   }
 
   note(what) {
@@ -178,10 +181,8 @@ class Request {
   }
 
   _refused(refusal) {
-    const unknown = refusal.refusal === 'no_cluster' && this._name !== undefined ? ` ${JSON.stringify(this._name)}` : '';
-    const { status, flags, details } = refusal.reply;
-    const limit = refusal.resource === undefined ? '' : ` (${refusal.resource})`;
-    return new RefusedError(refusal, `no attempt: ${refusal.refusal}${unknown}${limit}; the local reply is ${status} ${flags}, ${details}`);
+    const { route } = this._head;
+    return this._binding.refused(refusal, route === undefined ? this._name : `route:${route}`);
   }
 
   _begin() {
@@ -197,7 +198,7 @@ class Request {
       words[2] = binding.slot;
       binding.beginTarget();
     } else {
-      head.write(target, binding.headWanted(), this.seq, binding.slot);
+      head.write(target, binding.headWanted(), this.seq, binding.slot, this._uploaded);
       binding.begin();
     }
     if (words[30] < 0) throw hotError(words[30]);
@@ -304,18 +305,20 @@ class Request {
     const binding = this._binding;
     return new Promise((resolve) => {
       const timer = ms === Infinity ? undefined : binding.clock.after(ms, () => this.poke());
-      this._waiter = { resolve, timer };
+      (this._waiters ??= []).push({ resolve, timer });
       binding.wait(this);
     });
   }
 
   poke() {
-    const waiter = this._waiter;
-    if (waiter === undefined) return;
-    this._waiter = undefined;
+    const waiters = this._waiters;
+    if (waiters === undefined) return;
+    this._waiters = undefined;
     this._binding.waiting.delete(this.seq);
-    if (waiter.timer !== undefined) this._binding.clock.cancel(waiter.timer);
-    waiter.resolve();
+    for (const { timer, resolve } of waiters) {
+      if (timer !== undefined) this._binding.clock.cancel(timer);
+      resolve();
+    }
   }
 }
 

@@ -2,12 +2,14 @@
 // The text array of this thread: 32 words of numbers, then the bytes that go along with a call. Calls are
 // synchronous, so one array serves all engines of a thread.
 
-const { UsageError } = require('./errors.cjs');
+const { invalid, UsageError } = require('./errors.cjs');
 
 const NUMBERS = 128;
 // 60 KiB of head text, and what a head block adds around it.
 const LIMIT = 61440;
 const MORE = 1024;
+/** Most bytes of the free text that goes along with headers. */
+const DETAIL = 256;
 
 const shared = new SharedArrayBuffer(NUMBERS + LIMIT + MORE);
 const bytes = new Uint8Array(shared);
@@ -24,6 +26,10 @@ function tooLong(what) {
   return new UsageError('ERR_NEXTHOP_LIMIT', `${what}: all texts of a call together may have ${LIMIT} bytes`);
 }
 
+function wellFormed(text, what) {
+  if (!text.isWellFormed()) throw invalid(`${what}: expected text without lone surrogates`);
+}
+
 /** Writes text as UTF-8 at `at` (counted after the numbers); the number of bytes. */
 function utf8(at, text, what) {
   const { length } = text;
@@ -38,6 +44,7 @@ function utf8(at, text, what) {
     }
     if (index === length) return length;
   }
+  wellFormed(text, what);
   if (at + Buffer.byteLength(text) > LIMIT) throw tooLong(what);
   return buffer.utf8Write(text, from);
 }
@@ -69,4 +76,20 @@ function entry(at, index, value, what) {
   return 8 + length;
 }
 
-module.exports = { bytes, numbers, ready, utf8, raw, entry };
+/** A header block of any length, in bytes of its own. */
+function block(found) {
+  const parts = [];
+  for (let each = 0; each < found.length; each += 2) {
+    const value = found[each + 1];
+    wellFormed(value, 'headers');
+    // Latin-1 while every code point fits, as above.
+    const part = Buffer.from(value, /^[\0-\xff]*$/.test(value) ? 'latin1' : 'utf8');
+    const head = Buffer.alloc(8);
+    head.writeUInt32LE(found[each], 0);
+    head.writeUInt32LE(part.length, 4);
+    parts.push(head, part);
+  }
+  return Buffer.concat(parts);
+}
+
+module.exports = { LIMIT, DETAIL, block, bytes, numbers, ready, utf8, raw, entry };

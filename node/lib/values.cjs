@@ -72,7 +72,8 @@ function localReply(low, high) {
 }
 
 class Refusal {
-  constructor(words) {
+  constructor(binding) {
+    const { words } = binding;
     const packed = words[24];
     this.kind = 'refusal';
     this.refusal = named(tables.refusals, (packed >>> 16) & 0xff);
@@ -82,6 +83,8 @@ class Refusal {
     if (wait !== 0 && wait !== Infinity) this.retryAfter = wait;
     const status = packed & 0xffff;
     const { [25]: flags, [10]: low, [11]: high } = words;
+    // One was picked before a limit refused.
+    if (words[15] !== 0) this.host = binding.host(words[14], words[15]);
     this.reply = localReply(low, high) ?? new LocalReply(status, flagsText(flags), this.refusal, {}, '');
     Object.freeze(this);
   }

@@ -2,8 +2,9 @@
 
 use crate::Callback;
 use crate::bound::Bound;
+use crate::values;
 use napi_sys as sys;
-use nexthop::raw::{self, Head, Misuse, NOW, Outcome, Ready, Verdict};
+use nexthop::raw::{self, Asked, Call, Head, Misuse, NOW, Outcome, Ready, Verdict};
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
@@ -25,14 +26,14 @@ pub(crate) const FUNCTIONS: &[(&CStr, Callback)] = &[
 
 /// A callback that answers with a result code in its word.
 macro_rules! coded {
-    ($(#[$doc:meta])* $name:ident, |$bound:ident| $body:expr) => {
+    ($(#[$doc:meta])* $name:ident, $call:expr, |$bound:ident| $body:expr) => {
         $(#[$doc])*
         unsafe extern "C" fn $name(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
             // SAFETY: made by `bind` only.
             let $bound = unsafe { Bound::of(env, info) };
             let result: Result<i32, Misuse> =
                 catch_unwind(AssertUnwindSafe(|| $body)).unwrap_or(Err(Misuse::Panic));
-            $bound.code(result.unwrap_or_else(told));
+            $bound.code(result.unwrap_or_else(|misuse| told(&Asked::with($call, $bound.id(), $bound.word(2)), misuse)));
             null_mut()
         }
     };
@@ -40,7 +41,7 @@ macro_rules! coded {
 
 /// A callback that answers with a verdict.
 macro_rules! judged {
-    ($(#[$doc:meta])* $name:ident, |$bound:ident| $body:expr) => {
+    ($(#[$doc:meta])* $name:ident, $call:expr, |$bound:ident| $body:expr) => {
         $(#[$doc])*
         unsafe extern "C" fn $name(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
             // SAFETY: made by `bind` only.
@@ -48,7 +49,7 @@ macro_rules! judged {
             let verdict: Verdict =
                 catch_unwind(AssertUnwindSafe(|| $body)).unwrap_or_else(|_| Misuse::Panic.into());
             if verdict.code != 0 {
-                told(misuse(verdict.code));
+                told(&Asked::with($call, $bound.id(), $bound.word(2)), Misuse::from_code(verdict.code));
             }
             $bound.answer(verdict);
             null_mut()
@@ -58,17 +59,9 @@ macro_rules! judged {
 
 /// Keeps the sentence of an error, and gives its code.
 #[cold]
-fn told(misuse: Misuse) -> i32 {
-    raw::set_last_error(raw::sentence(misuse));
+fn told(asked: &Asked, misuse: Misuse) -> i32 {
+    raw::set_last_error(&raw::sentence_of(asked, misuse));
     misuse as i32
-}
-
-/// The misuse of a verdict's code.
-#[cold]
-fn misuse(code: i8) -> Misuse {
-    let all =
-        [Misuse::Invalid, Misuse::Ended, Misuse::State, Misuse::Closed, Misuse::NotFound, Misuse::Limit];
-    all.into_iter().find(|misuse| *misuse as i8 == code).unwrap_or(Misuse::Panic)
 }
 
 /// Words: target, attempt number, length of the key in the text array or 0xffff_ffff. Like [`complete_status`]
@@ -83,7 +76,7 @@ unsafe extern "C" fn pick(env: sys::napi_env, info: sys::napi_callback_info) -> 
     let (target, number) = (bound.word(0), bound.word(1));
     let result = key
         .and_then(|key| raw::pick(bound.local(), bound.engine, target, number, key, NOW, bound.decision()));
-    bound.code(result.map_or_else(told, |()| 0));
+    bound.code(result.map_or_else(|misuse| told(&Asked::pick(bound.engine, target, number), misuse), |()| 0));
     null_mut()
 }
 
@@ -93,7 +86,7 @@ unsafe extern "C" fn complete_status(env: sys::napi_env, info: sys::napi_callbac
     let bound = unsafe { Bound::of(env, info) };
     let verdict = raw::complete_status(bound.local(), bound.id(), bound.word(2), NOW);
     if verdict.code != 0 {
-        told(misuse(verdict.code));
+        told(&Asked::with(Call::Complete, bound.id(), bound.word(2)), Misuse::from_code(verdict.code));
     }
     bound.answer(verdict);
     null_mut()
@@ -101,7 +94,7 @@ unsafe extern "C" fn complete_status(env: sys::napi_env, info: sys::napi_callbac
 
 coded! {
     /// A request for a cluster named alone. Words: target, user data (2).
-    begin_target, |bound| {
+    begin_target, Call::Choose, |bound| {
         let user_data = u64::from(bound.word(1)) | u64::from(bound.word(2)) << 32;
         let head = Head { target: bound.word(0), user_data, ..Head::default() };
         raw::begin(bound.local(), bound.engine, &head, NOW, bound.decision())?;
@@ -112,7 +105,7 @@ coded! {
 coded! {
     /// Everything is in the text array: bits, target, number, want, priority, body, hash (2), timeout (2),
     /// user data (2), then the lengths of twelve texts (0xffff_ffff: no key).
-    begin, |bound| {
+    begin, Call::Choose, |bound| {
         let head = head(bound)?;
         match raw::begin(bound.local(), bound.engine, &head, NOW, bound.decision()) {
             Ok(()) => Ok(0),
@@ -172,24 +165,53 @@ fn head(bound: &Bound) -> Result<Head<'_>, Misuse> {
 
 coded! {
     /// Words: request (2).
-    choose, |bound| {
+    choose, Call::Choose, |bound| {
         raw::choose(bound.local(), bound.id(), NOW, bound.decision())?;
         Ok(0)
     }
 }
 
-judged! {
-    /// Words: attempt (2), what (0 headers, 1 complete, 2 end, 3 fail), status | failure << 16 | grpc status << 24, bits,
-    /// length of the header block, length of the detail. Text array: latency (2), bytes (2), then both texts.
-    report, |bound| outcome(bound).map_or_else(Verdict::from, |outcome| {
-        let (local, id) = (bound.local(), bound.id());
-        match bound.word(2) {
-            0 => raw::headers(local, id, &outcome, NOW),
-            1 => raw::complete(local, id, &outcome, NOW),
-            2 => raw::end(local, id, Some(&outcome), NOW),
-            _ => raw::fail_with(local, id, &outcome, NOW),
+/// Words: attempt (2), what (0 headers, 1 complete, 2 end, 3 fail), status | failure << 16 | grpc status << 24, bits,
+/// length of the header block, length of the detail, whether the block is the argument instead. Text array: latency
+/// (2), bytes (2), then both texts.
+unsafe extern "C" fn report(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+    // SAFETY: made by `bind` only.
+    let bound = unsafe { Bound::of(env, info) };
+    let verdict = catch_unwind(AssertUnwindSafe(|| reported(bound, env, info)));
+    bound.answer(verdict.unwrap_or_else(|_| Misuse::Panic.into()));
+    null_mut()
+}
+
+fn reported(bound: &Bound, env: sys::napi_env, info: sys::napi_callback_info) -> Verdict {
+    let large = match bound.word(7) {
+        0 => Vec::new(),
+        _ => {
+            let given = values::arguments(env, info).and_then(|[block]| values::get_bytes(env, block));
+            let Ok(block) = given else { return Misuse::Invalid.into() };
+            block
         }
-    })
+    };
+    let mut outcome = match outcome(bound) {
+        Ok(outcome) => outcome,
+        Err(misuse) => {
+            raw::set_last_error(raw::sentence(misuse));
+            return misuse.into();
+        }
+    };
+    if !large.is_empty() {
+        outcome.headers = &large;
+    }
+    let (local, id) = (bound.local(), bound.id());
+    let (call, verdict) = match bound.word(2) {
+        0 => (Call::Headers, raw::headers(local, id, &outcome, NOW)),
+        1 => (Call::Complete, raw::complete(local, id, &outcome, NOW)),
+        2 => (Call::End, raw::end(local, id, Some(&outcome), NOW)),
+        _ => (Call::Fail, raw::fail_with(local, id, &outcome, NOW)),
+    };
+    if verdict.code != 0 {
+        told(&Asked::report(call, id, &outcome), Misuse::from_code(verdict.code));
+    }
+    verdict
 }
 
 fn outcome(bound: &Bound) -> Result<Outcome<'_>, Misuse> {
@@ -209,22 +231,22 @@ fn outcome(bound: &Bound) -> Result<Outcome<'_>, Misuse> {
 
 judged! {
     /// Words: attempt (2).
-    cancel, |bound| raw::cancel(bound.local(), bound.id(), NOW)
+    cancel, Call::Cancel, |bound| raw::cancel(bound.local(), bound.id(), NOW)
 }
 
 judged! {
     /// Words: request (2), reason.
-    finish, |bound| raw::finish(bound.local(), bound.id(), bound.word(2), NOW)
+    finish, Call::Finish, |bound| raw::finish(bound.local(), bound.id(), bound.word(2), NOW)
 }
 
 coded! {
     /// Words: request or attempt (2), what. The code is the call's bits.
-    note, |bound| raw::note(bound.local(), bound.id(), bound.word(2), NOW).map(i32::from)
+    note, Call::Note, |bound| raw::note(bound.local(), bound.id(), bound.word(2), NOW).map(i32::from)
 }
 
 coded! {
     /// Fills the text array with (request, user data) pairs of 16 bytes; the code is their number.
-    poll_ready, |bound| {
+    poll_ready, Call::Note, |bound| {
         let room = bound.room::<Ready>();
         let most = room.len().min(1024);
         let room = &mut room[..most];
@@ -234,7 +256,7 @@ coded! {
 
 coded! {
     /// Not hot: this environment uses the engine no more.
-    release, |bound| {
+    release, Call::Note, |bound| {
         bound.release();
         Ok(0)
     }

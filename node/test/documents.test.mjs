@@ -95,3 +95,31 @@ test('an attempt whose scope is left is cancelled, deadline or not', async () =>
   assert.deepEqual(idle(mesh), []);
   assert.equal(mesh.info.liveRequests, 0);
 });
+
+test('named documents and runtime values', () => {
+  const eds = 'static_resources: {clusters: [{name: orders, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}, connect_timeout: 1s}]}';
+  const list = '{"hosts": [{"ip": "10.4.0.1", "port": 80, "weight": 1, "healthy": true, "enabled": true}]}';
+  const mesh = Engine.fromString([eds, { name: 'orders', dialect: 'nacos', text: list }]);
+  assert.equal(mesh.hosts('orders')[0].address, '10.4.0.1:80');
+  assert.throws(() => Engine.fromString({ name: 'mine', text: 'clusters: 7' }), { code: 'ERR_NEXTHOP_CONFIG', file: 'mine', found: '7' });
+  assert.throws(() => Engine.fromString({ name: 'mine', txet: '' }), { code: 'ERR_NEXTHOP_INVALID', message: /unknown option 'txet'/ });
+  mesh.close();
+  const limited = 'clusters: {web: {hosts: [10.0.0.1:80], retry: {on: [5xx], times: 1}}}';
+  const off = { upstream: { use_retry: 0 } };
+  const retried = (engine) => {
+    const call = engine.request('web');
+    const { action } = call.tryChooseHost().complete(503);
+    call.close();
+    return action;
+  };
+  const other = Engine.fromString(limited, { runtime: off });
+  assert.equal(retried(other), 'forward');
+  other.updateString(undefined, { runtime: { 'upstream.use_retry': 100 } });
+  assert.equal(retried(other), 'retry');
+  other.updateString(limited, { runtime: JSON.stringify(off) });
+  assert.equal(retried(other), 'forward');
+  assert.throws(() => other.updateString(undefined, { runtime: '[1]' }), { code: 'ERR_NEXTHOP_CONFIG', file: '<runtime>', line: 1, column: 1, found: 'a list' });
+  assert.throws(() => other.updateString(undefined, { runtime: { a: NaN } }), { code: 'ERR_NEXTHOP_INVALID' });
+  assert.throws(() => other.updateString(undefined), { code: 'ERR_NEXTHOP_INVALID' });
+  other.close();
+});

@@ -176,7 +176,7 @@ test('numbers and texts', () => {
   assert.ok(Array.isArray(mesh.lint().findings));
   assert.ok(JSON.stringify(mesh.hosts('web')).includes('10.0.0.1:8080'));
   assert.ok(JSON.stringify(mesh.hosts()).includes('10.0.0.1:8080'));
-  assert.deepEqual(mesh.hosts('nobody'), []);
+  assert.throws(() => mesh.hosts('nobody'), { code: 'ERR_NEXTHOP_NOT_FOUND' });
   const attempt = mesh.request({ path: '/', explain: true }).tryChooseHost();
   const why = attempt.explain();
   assert.equal(why.chosen, attempt.host.address);

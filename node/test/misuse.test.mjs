@@ -91,8 +91,14 @@ test('after close', () => {
 });
 
 test('numbers of picks and heads', () => {
-  for (const attempt of [NaN, -1, 1.5, 2n, '1', 2 ** 31, 2 ** 32, Infinity, null]) invalid(() => mesh.chooseHost('web', { attempt }), /attempt: expected/);
-  invalid(() => mesh.chooseHost('web', { attempt: 0, path: '/' }), /attempt: expected/);
+  for (const attempt of [NaN, -1, 0, 1.5, 2n, '1', 2 ** 31, 2 ** 32, Infinity, null]) {
+    invalid(() => mesh.chooseHost('web', { attempt }), /attempt: expected an integer from 1 to 2147483647/);
+    invalid(() => mesh.chooseHost('web', { attempt, path: '/' }), /attempt: expected an integer from 1 to 2147483647/);
+  }
+  const [none, absent] = [{ timeout: 0 }, {}].map((head) => mesh.request({ path: '/', ...head }).tryChooseHost());
+  assert.equal(none.remaining, absent.remaining);
+  none.complete(200);
+  absent.complete(200);
   for (const timeout of [NaN, -1, '5', 5n, null]) invalid(() => mesh.request({ path: '/', timeout }), /timeout: expected/);
   mesh.request({ path: '/', timeout: Infinity }).tryChooseHost().complete(200);
   mesh.request({ path: '/', timeout: Number.MAX_VALUE }).tryChooseHost().complete(200);
@@ -134,7 +140,7 @@ test('kinds of values', () => {
   for (const head of [undefined, null, 1, [], Symbol.iterator]) invalid(() => mesh.request(head));
   invalid(() => mesh.request({ paht: '/' }), /unknown option.*paht/);
   for (const name of ['cluster', 'route', 'method', 'scheme', 'authority', 'path', 'source', 'local', 'overrideHost']) invalid(() => mesh.request({ [name]: 1 }), new RegExp(`${name}: expected a string`));
-  invalid(() => mesh.request({ cluster: 'web', route: 'r' }), /exclude/);
+  invalid(() => mesh.request({ cluster: 'web', route: 'r' }), /both a cluster and a route are named/);
   invalid(() => mesh.request({ path: '/', body: 'twice' }), /body: expected one of none/);
   invalid(() => mesh.request({ path: '/', body: 'toString' }), /body: expected one of none/);
   invalid(() => mesh.request({ path: '/', priority: 'low' }), /priority/);
@@ -153,13 +159,61 @@ test('kinds of values', () => {
   attempt.cancel();
 });
 
+test('what neither JSON nor UTF-8 can carry', () => {
+  const cycle = {};
+  cycle.self = cycle;
+  for (const metadata of [{ a: NaN }, { a: [1, { b: Infinity }] }, { a: 5n }, cycle, { toJSON: () => 5 }, { toJSON: () => undefined }, { a: '\ud800' }]) {
+    invalid(() => mesh.request({ path: '/', metadata }).tryChooseHost(), /metadata/);
+    invalid(() => mesh.chooseHost('web', { metadata }), /metadata/);
+    invalid(() => mesh.setHosts('web', [{ address: '10.0.0.1:80', metadata }]), /metadata/);
+  }
+  for (const filterMetadata of [{ a: NaN }, { a: 5n }, cycle]) invalid(() => mesh.request({ path: '/', filterMetadata }), /filterMetadata does not fit into JSON/);
+  for (const name of ['method', 'scheme', 'authority', 'path', 'source', 'local', 'overrideHost', 'cluster', 'route']) invalid(() => mesh.request({ [name]: '/\ud800' }), new RegExp(`${name}: expected text without lone surrogates`));
+  invalid(() => mesh.request({ path: '/', key: '\ud800' }).tryChooseHost(), /key: expected text without/);
+  invalid(() => mesh.chooseHost('\ud800'), /cluster: expected text without/);
+  invalid(() => mesh.chooseHost('web', { tried: ['\udfff'] }), /tried: expected text without/);
+  const attempt = mesh.chooseHost('web');
+  invalid(() => attempt.fail('local_reset', '\ud800'), /detail: expected text without/);
+  // What another library says is taken as it comes.
+  attempt.fail(Object.assign(new Error('\ud800'), { code: 'ECONNRESET' }));
+  const cut = mesh.chooseHost('web');
+  cut.fail('local_reset', `${'x'.repeat(255)}😀`);
+  assert.deepEqual(idle(mesh), []);
+});
+
+test('response headers of any size', () => {
+  const other = engine(['web'], [route('web', { retry_policy: { retry_on: 'retriable-headers', num_retries: 1, retriable_headers: [{ name: 'x-big', present_match: true }, { name: 'x-retry', string_match: { exact: 'yes' } }] } })]);
+  for (const value of ['x'.repeat(61_441), 'é'.repeat(70_000), '你'.repeat(70_000), ['x'.repeat(50_000), 'y'.repeat(50_000)]]) {
+    const call = other.request({ path: '/' });
+    assert.equal(call.tryChooseHost().complete(503, { 'x-big': value }).action, 'retry');
+    call.close();
+    const streamed = other.request({ path: '/' });
+    assert.equal(streamed.tryChooseHost().onHeaders(503, { 'x-big': value, 'x-retry': 'yes' }).action, 'retry');
+    streamed.close();
+  }
+  assert.deepEqual(idle(other), []);
+});
+
+test('a report in the wrong state says what to do', () => {
+  const call = mesh.request({ path: '/' });
+  const attempt = call.tryChooseHost();
+  code(() => call.tryChooseHost(), 'ERR_NEXTHOP_STATE', /attempt 1 is open; report or cancel it/);
+  code(() => attempt.end(), 'ERR_NEXTHOP_STATE', /no response headers were reported; report them first/);
+  attempt.onHeaders(200);
+  code(() => attempt.complete(200), 'ERR_NEXTHOP_STATE', /answered; use end/);
+  code(() => call.tryChooseHost(), 'ERR_NEXTHOP_STATE', /the response of attempt 1 was forwarded/);
+  attempt.end();
+  code(() => attempt.complete(200), 'ERR_NEXTHOP_ENDED', /the attempt has ended/);
+  code(() => call.tryChooseHost(), 'ERR_NEXTHOP_ENDED', /the request has ended/);
+});
+
 test('odd headers', () => {
   for (const headers of [null, 'text', 5]) invalid(() => mesh.request({ path: '/', headers }), /headers/);
   const other = engine(['web'], [route('web', {}, { prefix: '/', headers: [{ name: 'x-user', present_match: true }] })]);
-  for (const headers of [{ 'x-user': {} }, { 'x-user': [1] }, { 'x-user': null }, { 'x-user': Symbol.iterator }, [['x-user']], [['x-user', {}]], ['x-user'], [[1, 'a']]]) {
+  for (const headers of [{ 'x-user': {} }, { 'x-user': [1] }, { 'x-user': null }, { 'x-user': Symbol.iterator }, { 'x-user': NaN }, { 'x-user': Infinity }, { 'x-user': '\ud800' }, [['x-user']], [['x-user', {}]], ['x-user'], [[1, 'a']]]) {
     invalid(() => other.request({ path: '/', headers }).tryChooseHost());
   }
-  for (const value of ['', ' ', '\0', '\r\n', 'é', 'ÿ', 'Ā', '你好', '\ud800', 'x'.repeat(30_000), 7, ['a', 'b'], '__proto__']) {
+  for (const value of ['', ' ', '\0', '\r\n', 'é', 'ÿ', 'Ā', '你好', 'x'.repeat(30_000), 7, ['a', 'b'], '__proto__']) {
     const attempt = other.request({ path: '/', headers: { 'X-User': value } }).tryChooseHost();
     assert.equal(attempt.kind, 'attempt');
     attempt.complete(200, { 'x-user': 'y' });
@@ -213,8 +267,20 @@ test('options of engines', () => {
   invalid(() => make({ sede: 1n }), /unknown option/);
   invalid(() => make({ shared: {} }), /shared/);
   for (const text of [undefined, null, 5, [], {}, [5]]) invalid(() => Engine.fromString(text));
-  for (const path of [undefined, null, 5, [], {}, new Uint8Array(), 'a\0b']) invalid(() => Engine.fromFile(path));
+  for (const path of [undefined, null, 5, [], {}, new Uint8Array()]) invalid(() => Engine.fromFile(path));
+  assert.throws(() => Engine.fromFile('a\0b'), { code: 'ERR_NEXTHOP_CONFIG', file: 'a\0b' });
   make({ seed: 2n ** 64n - 1n, workers: 2, lease: 1000, events: 5, clock: 'precise' }).close();
+});
+
+test('names that nothing has', async () => {
+  const other = engine(['web'], [], { clock: 'coarse' });
+  code(() => other.hosts('wbe'), 'ERR_NEXTHOP_NOT_FOUND', /no cluster "wbe"; did you mean "web"\?/);
+  assert.equal(other.hosts('web').length, 3);
+  const sentence = 'no attempt: no_cluster; no cluster or route "wbe"; did you mean "web"?; the local reply is 503 NC, cluster_not_found';
+  assert.throws(() => other.chooseHost('wbe'), { code: 'ERR_NEXTHOP_REFUSED', message: sentence });
+  await assert.rejects(other.request('wbe').chooseHost(), { code: 'ERR_NEXTHOP_REFUSED', message: sentence });
+  await assert.rejects(other.request({ route: 'none' }).chooseHost(), { message: /no cluster or route "route:none"/ });
+  other.close();
 });
 
 test('hosts from code', () => {

@@ -41,6 +41,29 @@ test('an overflowing queue refuses at once', () => {
   assert.deepEqual(idle(mesh), []);
 });
 
+test('two that wait for one request: one attempt, one error', async () => {
+  const mesh = engine([cluster('web', { hosts: 1, ...limits({ max_connections: 1, max_pending_requests: 10 }) })]);
+  const open = await mesh.request('web').chooseHost();
+  const call = mesh.request('web');
+  const both = Promise.allSettled([call.chooseHost(), call.chooseHost()]);
+  await settle();
+  open.complete(200);
+  const [first, second] = await both;
+  assert.deepEqual([first.status, second.status], ['fulfilled', 'rejected']);
+  assert.equal(second.reason.code, 'ERR_NEXTHOP_STATE');
+  first.value.complete(200);
+  assert.deepEqual(idle(mesh), []);
+});
+
+test('a refusal by a limit behind the choice names the host', () => {
+  const mesh = engine([cluster('web', { hosts: 1, ...limits({ max_requests: 1 }) })]);
+  const open = mesh.request('web').tryChooseHost();
+  const refused = mesh.request('web').tryChooseHost();
+  assert.deepEqual([refused.kind, refused.resource, refused.host?.address], ['refusal', 'requests', '10.0.0.1:8080']);
+  open.complete(200);
+  assert.deepEqual(idle(mesh), []);
+});
+
 test('a signal ends the wait', async () => {
   const mesh = engine([cluster('web', { hosts: 1, ...limits({ max_connections: 1, max_pending_requests: 10 }) })]);
   const open = await mesh.request('web').chooseHost();

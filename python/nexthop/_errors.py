@@ -63,7 +63,8 @@ class Refused(Error):
         detail: str = "",
     ) -> None:
         what = f"{refusal} ({resource})" if resource else refusal
-        super().__init__(f"{what}: {reply.status} {reply.flags}" + (f"; {detail}" if detail else ""))
+        hint = f"; {detail}" if detail else ""
+        super().__init__(f"no attempt: {what}{hint}; the local reply is {reply.status} {reply.flags}, {reply.details}")
         self.refusal = refusal
         self.resource = resource
         self.retry_after = retry_after

@@ -12,7 +12,7 @@ pub(crate) fn number(value: &Bound<'_, PyAny>, name: &str, max: u64) -> PyResult
     match value.extract::<u64>() {
         Ok(number) if number <= max => Ok(number),
         Err(error) if !error.is_instance_of::<PyOverflowError>(py) => Err(error),
-        _ => Err(invalid(py, &format!("{name} is out of range; allowed is 0 to {max}"))),
+        _ => Err(invalid(py, &format!("{name} is {}; allowed are 0 to {max}", shown(value)))),
     }
 }
 
@@ -23,7 +23,10 @@ pub(crate) fn status(value: &Bound<'_, PyAny>) -> PyResult<u16> {
         Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => Err(error),
         _ => Err(invalid(
             value.py(),
-            "status is out of range; allowed are 100 to 999, and 0 or None for no status",
+            &format!(
+                "the status is {}; it is 100 to 999, or 0 or None for a success without one",
+                shown(value)
+            ),
         )),
     }
 }
@@ -42,10 +45,7 @@ pub(crate) fn grpc_status(value: Option<&Bound<'_, PyAny>>) -> PyResult<i8> {
 pub(crate) fn seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     let seconds: f64 = value.extract()?;
     if seconds.is_nan() || seconds < 0.0 {
-        return Err(invalid(
-            value.py(),
-            &format!("{name} is {seconds}; allowed are seconds from 0 on, and None"),
-        ));
+        return Err(invalid(value.py(), &format!("{name} is {seconds}; allowed are seconds from 0 on")));
     }
     let ns = seconds * 1e9;
     Ok(if ns >= u64::MAX as f64 { nexthop::raw::NEVER } else { ns as u64 })
@@ -97,6 +97,12 @@ pub(crate) fn word(value: &Bound<'_, PyAny>, name: &str, words: &[&str]) -> PyRe
         .position(|word| *word == found)
         .map(|index| index as u8)
         .ok_or_else(|| invalid(value.py(), &format!("{name} is {found:?}; allowed are {}", words.join(", "))))
+}
+
+/// A value as an error tells it.
+pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
+    let text = value.repr().map_or_else(|_| "something else".into(), |text| text.to_string());
+    if text.chars().count() > 60 { text.chars().take(60).chain("...".chars()).collect() } else { text }
 }
 
 /// An unexpected keyword, as Python says it.

@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::once::once;
 use crate::request::{Request, note_number};
 use crate::values::{Done, Verdict, seconds};
-use nexthop::raw::{self, Decision, NEVER, NOW, Outcome, action, bits, failure};
+use nexthop::raw::{self, Asked, Call, Decision, Misuse, NEVER, NOW, Outcome, action, bits, failure};
 use pyo3::exceptions::{PyBaseException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -112,9 +112,17 @@ impl Attempt {
 
     /// Books the answer of a report.
     #[inline]
-    fn settle(&self, py: Python<'_>, verdict: raw::Verdict, next: u8, failed: bool) -> PyResult<Py<Verdict>> {
+    fn settle(
+        &self,
+        py: Python<'_>,
+        call: Call,
+        number: u16,
+        verdict: raw::Verdict,
+        next: u8,
+    ) -> PyResult<Py<Verdict>> {
         if verdict.code != 0 {
-            return Err(self.refuse(py, verdict.code));
+            let asked = Asked::with(call, self.decision.attempt, number.into());
+            return Err(self.refuse(py, &asked, verdict.code));
         }
         self.state.store(next, Relaxed);
         let first = u64::from(verdict.action) << 8
@@ -125,7 +133,7 @@ impl Attempt {
         self.verdict[1].store(u64::from(verdict.status) | u64::from(verdict.after_ms) << 32, Relaxed);
         self.engine.get().heed(py, verdict.bits.into());
         if let Some(request) = self.request() {
-            request.reported(py, verdict, failed)?;
+            request.reported(py, verdict, call == Call::Fail)?;
         }
         Verdict::object(py, verdict)
     }
@@ -136,20 +144,32 @@ impl Attempt {
         let id = self.decision.attempt;
         let verdict = raw::with_local(|local| raw::complete_status(local, id, status.into(), NOW));
         if verdict.code == 0 && verdict.bits == 0 && matches!(self.origin, Origin::Stateless(_)) {
-            return self.settle(py, verdict, ENDED, false);
+            return self.settle(py, Call::Complete, status, verdict, ENDED);
         }
-        Python::attach(|py| self.settle(py, verdict, ENDED, false))
+        Python::attach(|py| self.settle(py, Call::Complete, status, verdict, ENDED))
     }
 
     #[cold]
-    fn refuse(&self, py: Python<'_>, code: i8) -> PyErr {
-        use raw::Misuse as M;
-        let all = [M::Invalid, M::Ended, M::State, M::Closed, M::NotFound, M::Limit, M::Panic];
-        let kind = all.into_iter().find(|kind| *kind as i8 == code).unwrap_or(M::Invalid);
-        if matches!(kind, M::Ended | M::Closed) {
+    fn refuse(&self, py: Python<'_>, asked: &Asked, code: i8) -> PyErr {
+        let kind = Misuse::from_code(code);
+        if matches!(kind, Misuse::Ended | Misuse::Closed) {
             self.state.store(ENDED, Relaxed);
         }
-        misuse(py, kind)
+        misuse(py, asked, kind)
+    }
+
+    /// An iteration has gone past it.
+    pub(crate) fn left(&self, py: Python<'_>) {
+        if self.handed.load(Relaxed) {
+            return;
+        }
+        if self.state.load(Relaxed) == ANSWERED {
+            let verdict = raw::with_local(|local| raw::end(local, self.decision.attempt, None, NOW));
+            self.state.store(ENDED, Relaxed);
+            self.engine.get().heed(py, verdict.bits.into());
+        } else {
+            self.release(py);
+        }
     }
 
     fn block(&self, py: Python<'_>, headers: &Bound<'_, PyAny>, status: u16) -> PyResult<Vec<u8>> {
@@ -174,7 +194,7 @@ impl Attempt {
     fn fail_with(&self, py: Python<'_>, kind: u8, detail: &str) -> PyResult<Py<Verdict>> {
         let outcome = Outcome { detail: clipped(detail), ..Outcome::failed(kind) };
         let verdict = raw::with_local(|local| raw::fail_with(local, self.decision.attempt, &outcome, NOW));
-        self.settle(py, verdict, ENDED, true)
+        self.settle(py, Call::Fail, kind.into(), verdict, ENDED)
     }
 
     /// Reports what an exception says. Those that are not the upstream's fault cancel.
@@ -199,7 +219,7 @@ impl Attempt {
         if self.is_open() && !kind.is_none() {
             let outcome = Outcome { detail, ..Outcome::status(args::status(&kind)?) };
             let verdict = raw::with_local(|local| raw::complete(local, self.decision.attempt, &outcome, NOW));
-            return self.settle(py, verdict, ENDED, false);
+            return self.settle(py, Call::Complete, outcome.status, verdict, ENDED);
         }
         self.release(py);
         Verdict::object(py, self.verdict_raw())
@@ -320,7 +340,7 @@ impl Attempt {
         if info.port == 0 {
             let sentence =
                 format!("{} is a pipe, it has no URL; connect to host.address yourself", info.address);
-            return Err(error::usage(py, raw::Misuse::State, &sentence));
+            return Err(error::usage(py, Misuse::State, &sentence));
         }
         let rewritten = if path.is_none() && self.decision.bits & bits::REWRITE != 0 {
             self.extra(py)?.into_iter().find(|(name, _)| name == ":path").and_then(|(_, value)| value)
@@ -362,7 +382,7 @@ impl Attempt {
             };
             raw::with_local(|local| raw::complete(local, id, &outcome, NOW))
         };
-        self.settle(py, verdict, ENDED, false)
+        self.settle(py, Call::Complete, status, verdict, ENDED)
     }
 
     /// Response headers are there: retry, or pass the answer on?
@@ -389,7 +409,7 @@ impl Attempt {
             action::FORWARD => ANSWERED,
             _ => ENDED,
         };
-        self.settle(py, verdict, next, false)
+        self.settle(py, Call::Headers, status, verdict, next)
     }
 
     /// The stream of an answered attempt is over.
@@ -406,7 +426,7 @@ impl Attempt {
         let given = (trailers.is_some() || grpc_status.is_some()).then_some(&outcome);
         let verdict = raw::with_local(|local| raw::end(local, self.decision.attempt, given, NOW));
         if verdict.code != 0 {
-            return Err(self.refuse(py, verdict.code));
+            return Err(self.refuse(py, &Asked::about(Call::End, self.decision.attempt), verdict.code));
         }
         self.state.store(ENDED, Relaxed);
         self.engine.get().heed(py, verdict.bits.into());
@@ -436,7 +456,7 @@ impl Attempt {
     fn note(&self, py: Python<'_>, what: &Bound<'_, PyAny>) -> PyResult<()> {
         let what = note_number(py, args::text(what, "what")?)?;
         let bits = raw::with_local(|local| raw::note(local, self.decision.attempt, what, NOW))
-            .map_err(|error| misuse(py, error))?;
+            .map_err(|error| misuse(py, &Asked::with(Call::Note, self.decision.attempt, what), error))?;
         self.engine.get().heed(py, bits);
         Ok(())
     }
@@ -530,8 +550,9 @@ impl Attempt {
                 Ok(())
             }
             OPEN => {
-                let sentence = "the attempt has no answer yet; call on_headers before handing over the body";
-                Err(error::usage(py, raw::Misuse::State, sentence))
+                let sentence =
+                    "the attempt has no response yet; report its headers before handing over the body";
+                Err(error::usage(py, Misuse::State, sentence))
             }
             _ => Ok(()),
         }

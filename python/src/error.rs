@@ -53,8 +53,9 @@ pub(crate) fn invalid(py: Python<'_>, sentence: &str) -> PyErr {
 }
 
 /// What a hot call answered.
-pub(crate) fn misuse(py: Python<'_>, misuse: Misuse) -> PyErr {
-    usage(py, misuse, raw::sentence(misuse))
+#[cold]
+pub(crate) fn misuse(py: Python<'_>, asked: &raw::Asked, misuse: Misuse) -> PyErr {
+    usage(py, misuse, &raw::sentence_of(asked, misuse))
 }
 
 /// What a `begin` answered.

@@ -1,10 +1,10 @@
 //! What a request is made from, read from keywords and kept until its first choice.
 
-use crate::args::{self, flag, number, octets, text, word};
+use crate::args::{self, flag, octets, text, word};
 use crate::engine::Engine;
 use crate::error::invalid;
 use nexthop::raw::{self, head_bits};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyString};
 
@@ -102,8 +102,11 @@ impl OwnedHead {
             "override_host" => self.override_host = text(value, name)?.into(),
             "metadata" => self.metadata = json(value, name)?,
             "filter_metadata" => self.filter_metadata = json(value, name)?,
-            // Zero would mean no limit.
-            "timeout" => self.timeout = args::seconds(value, name)?.max(1),
+            // Zero is no limit; less than a nanosecond is not.
+            "timeout" => {
+                let ns = args::seconds(value, name)?;
+                self.timeout = if ns == 0 && value.is_truthy()? { 1 } else { ns };
+            }
             "priority" => self.priority = word(value, name, &["default", "high"])? as i8,
             "body" => self.body = word(value, name, &["none", "replayable", "once", "streaming"])?,
             "internal" => self.bit(head_bits::INTERNAL, flag(value, name)?),
@@ -205,7 +208,12 @@ pub(crate) fn json(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
 pub(crate) fn attempt_number(value: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
     let Some(value) = value else { return Ok(1) };
     match value.extract::<u32>() {
-        Ok(number) if number <= raw::LAST_NUMBER => Ok(number),
-        _ => number(value, "attempt", u64::from(raw::LAST_NUMBER)).map(|number| number as u32),
+        Ok(number) if (1..=raw::LAST_NUMBER).contains(&number) => Ok(number),
+        Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => Err(error),
+        _ => {
+            let (found, last) = (args::shown(value), raw::LAST_NUMBER);
+            let sentence = format!("the attempt number is {found}; attempts count from 1 to {last}");
+            Err(invalid(value.py(), &sentence))
+        }
     }
 }

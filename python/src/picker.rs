@@ -4,7 +4,7 @@ use crate::args;
 use crate::engine::Engine;
 use crate::error::{self, misuse};
 use crate::head;
-use nexthop::raw::{self, Decision, NOW, bits, kind};
+use nexthop::raw::{self, Asked, Call, Decision, NOW, bits, kind};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -52,13 +52,19 @@ impl Picker {
             self.heed(decision.bits);
             return Ok(decision.host as i32);
         }
-        Python::attach(|py| self.none(py, found, &decision))
+        Python::attach(|py| self.none(py, attempt, found, &decision))
     }
 
     /// There is no host, or not yet.
     #[cold]
-    fn none(&self, py: Python<'_>, found: Result<(), raw::Misuse>, decision: &Decision) -> PyResult<i32> {
-        found.map_err(|error| misuse(py, error))?;
+    fn none(
+        &self,
+        py: Python<'_>,
+        number: u32,
+        found: Result<(), raw::Misuse>,
+        decision: &Decision,
+    ) -> PyResult<i32> {
+        found.map_err(|error| misuse(py, &Asked::pick(self.id, self.target, number), error))?;
         self.heed(decision.bits);
         if decision.kind == kind::WAIT {
             // Nothing here can wait: the place in the queue is given back.
@@ -79,7 +85,7 @@ impl Picker {
         let verdict = raw::with_local(|local| raw::complete_status(local, attempt, status.into(), NOW));
         self.heed(verdict.bits.into());
         if verdict.code != 0 {
-            return Err(self.refuse(py, attempt, verdict.code));
+            return Err(self.refuse(py, attempt, status, verdict.code));
         }
         Ok(verdict.action)
     }
@@ -116,14 +122,15 @@ impl Picker {
 
 impl Picker {
     #[cold]
-    fn refuse(&self, py: Python<'_>, attempt: u64, code: i8) -> PyErr {
+    fn refuse(&self, py: Python<'_>, attempt: u64, status: u16, code: i8) -> PyErr {
+        let asked = Asked::with(Call::Complete, attempt, status.into());
         if code == raw::Misuse::Invalid as i8 {
             // Nothing changed: the attempt is still open.
             self.attempt.store(attempt, Relaxed);
-            return misuse(py, raw::Misuse::Invalid);
+            return misuse(py, &asked, raw::Misuse::Invalid);
         }
         let closed = code == raw::Misuse::Closed as i8;
-        misuse(py, if closed { raw::Misuse::Closed } else { raw::Misuse::Ended })
+        misuse(py, &asked, if closed { raw::Misuse::Closed } else { raw::Misuse::Ended })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::error::{self, misuse, module};
 use crate::head::OwnedHead;
 use crate::values::{Done, LocalReply, Wait, seconds};
 use crate::waiters;
-use nexthop::raw::{self, Decision, NOW, Verdict, action, kind};
+use nexthop::raw::{self, Asked, Call, Decision, NOW, Verdict, action, kind};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule, PyString};
@@ -15,6 +15,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// In place of an id: closed before its first choice.
 const CLOSED: u64 = u64::MAX;
+/// Of a head: the upload runs; it cannot be sent again.
+const STREAMING: u8 = 3;
+const ONCE: u8 = 2;
 
 /// One downstream request.
 #[pyclass(frozen, weakref, module = "nexthop")]
@@ -24,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) head: Arc<OwnedHead>,
     /// 0 before the first choice.
     id: AtomicU64,
+    /// The upload was over before the first choice.
+    uploaded: AtomicBool,
     /// One thread begins.
     beginning: Mutex<()>,
     info: OnceLock<raw::RequestInfo>,
@@ -105,6 +110,7 @@ impl Request {
             name,
             head,
             id: AtomicU64::new(id),
+            uploaded: AtomicBool::new(false),
             beginning: Mutex::new(()),
             info: OnceLock::new(),
             reply: PyOnceLock::new(),
@@ -121,7 +127,10 @@ impl Request {
         if self.id() == 0 {
             let _one = self.beginning.lock().unwrap_or_else(PoisonError::into_inner);
             if self.id() == 0 {
-                let head = self.head.borrowed();
+                let mut head = self.head.borrowed();
+                if head.body == STREAMING && self.uploaded.load(Relaxed) {
+                    head.body = ONCE;
+                }
                 raw::with_local(|local| raw::begin(local, engine, &head, NOW, out))
                     .map_err(|error| error::of_head(py, &head, error))?;
                 self.id.store(out.request, Relaxed);
@@ -132,9 +141,8 @@ impl Request {
             CLOSED => {
                 Err(error::usage(py, raw::Misuse::Ended, "the request was closed before its first choice"))
             }
-            id => {
-                raw::with_local(|local| raw::choose(local, id, NOW, out)).map_err(|error| misuse(py, error))
-            }
+            id => raw::with_local(|local| raw::choose(local, id, NOW, out))
+                .map_err(|error| misuse(py, &Asked::about(Call::Choose, id), error)),
         }
     }
 
@@ -205,7 +213,7 @@ impl Request {
             }
             id => {
                 let bits = raw::with_local(|local| raw::note(local, id, what, NOW))
-                    .map_err(|error| misuse(py, error))?;
+                    .map_err(|error| misuse(py, &Asked::with(Call::Note, id, what), error))?;
                 self.engine.get().heed(py, bits);
                 Ok(())
             }
@@ -300,6 +308,13 @@ impl Request {
 
     /// The upload is complete: time-outs begin (`body="streaming"`).
     fn body_complete(&self, py: Python<'_>) -> PyResult<()> {
+        if self.id() == 0 {
+            let _one = self.beginning.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.id() == 0 {
+                self.uploaded.store(true, Relaxed);
+                return Ok(());
+            }
+        }
         self.tell(py, raw::note::BODY_COMPLETE)
     }
 
@@ -361,14 +376,14 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Whether there is a next attempt; one left unreported is cancelled, and there is none.
+    /// Whether there is a next attempt; one left unreported is cancelled, one answered ends, and there is none.
     fn go_on(&self, py: Python<'_>) -> bool {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(last) = last else { return true };
         let attempt = last.get();
         let more = matches!(attempt.verdict_raw().action, action::RETRY | action::DISCARD);
-        if !more && attempt.is_open() {
-            attempt.release(py);
+        if !more {
+            attempt.left(py);
         }
         more
     }

@@ -217,7 +217,7 @@ def test_numbers_and_texts(mesh):
     assert answers == [{"name": "cluster.upstream_rq", "type": "counter", "value": 1, "attributes": attributes}]
     assert isinstance(mesh.load_report(), dict)
     assert [host["cluster"] for host in mesh.hosts()] == ["web"] * 3
-    assert sum(host["rq_success"] for host in mesh.hosts("web")) == 1 and mesh.hosts("wep") == []
+    assert sum(host["rq_success"] for host in mesh.hosts("web")) == 1
     due = mesh.maintain()
     assert due is None or due >= 0
     mesh.advance(1.5)
@@ -303,3 +303,46 @@ def test_a_raised_limit_wakes_who_waits():
         thread.join(30)
         assert found[0].complete(200).action == "forward"
         held.complete(200)
+
+
+EDS = """
+static_resources:
+  clusters: [{name: orders, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}, connect_timeout: 1s}]
+"""
+LIST = '{"hosts": [{"ip": "10.4.0.1", "port": 80, "weight": 1, "healthy": true, "enabled": true}]}'
+LIMITED = "clusters: {web: {hosts: [10.0.0.1:80], retry: {on: [5xx], times: 1}}}"
+
+
+def test_named_documents():
+    with nexthop.Engine.from_str(EDS, ("orders", LIST)) as mesh:
+        assert mesh.hosts("orders")[0]["address"] == "10.4.0.1:80"
+        mesh.update_str(EDS, ("orders", LIST.replace("10.4.0.1", "10.4.0.2").encode()))
+        assert mesh.hosts("orders")[0]["address"] == "10.4.0.2:80"
+    with pytest.raises(nexthop.ConfigError) as raised:
+        nexthop.Engine.from_str(("mine", "clusters: 7"))
+    assert (raised.value.file, raised.value.found) == ("mine", "7")
+    for wrong in (("a", "b", "c"), ("a",), (1, "clusters: []"), ("a", 1)):
+        with pytest.raises(TypeError):
+            nexthop.Engine.from_str(wrong)
+
+
+def test_runtime_values():
+    def action(mesh):
+        with mesh.request("web") as call:
+            return call.choose_host().complete(503).action
+
+    with nexthop.Engine.from_str(LIMITED, runtime={"upstream": {"use_retry": 0}}) as mesh:
+        assert action(mesh) == "forward"
+        mesh.update_str(runtime='{"upstream.use_retry": 100}')
+        assert action(mesh) == "retry"
+        mesh.update_str(LIMITED, runtime={"upstream.use_retry": 0})
+        assert action(mesh) == "forward"
+        with pytest.raises(nexthop.ConfigError) as raised:
+            mesh.update_str(runtime="[1]")
+        assert (raised.value.file, raised.value.line, raised.value.column) == ("<runtime>", 1, 1)
+        assert raised.value.found == "a list"
+        with pytest.raises(nexthop.UsageError):
+            mesh.update_str(runtime={"a": float("nan")})
+        with pytest.raises(nexthop.UsageError, match="no documents"):
+            mesh.update_str()
+        assert action(mesh) == "forward"

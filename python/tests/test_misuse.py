@@ -28,6 +28,8 @@ def test_bad_timeouts(mesh, timeout):
 def test_good_timeouts(mesh):
     assert mesh.request("web", timeout=math.inf).choose_host().remaining == 10.0
     assert mesh.request("web", timeout=None).choose_host().remaining == 10.0
+    assert mesh.request("web", timeout=0).choose_host().remaining == 10.0
+    assert mesh.request("web", timeout=1e-12).choose_host().remaining == 1e-9
     assert mesh.request("web", timeout=3).choose_host().remaining == 3.0
     refused = mesh.request("web", timeout=1e300).choose_host()
     assert refused.remaining == 10.0
@@ -94,18 +96,60 @@ def test_good_heads(mesh):
     assert call.choose_host().complete(200).action == "forward"
 
 
+def test_a_wrong_state_says_what_to_do(mesh):
+    def state(match, use):
+        with pytest.raises(nexthop.UsageError, match=match) as raised:
+            use()
+        assert raised.value.code == "state"
+
+    call = mesh.request("web")
+    attempt = call.choose_host()
+    state("attempt 1 is open; report or cancel it", call.choose_host)
+    state("no response headers were reported; report them first", attempt.end)
+    attempt.on_headers(200)
+    state("the attempt was answered; use end", lambda: attempt.complete(200))
+    state("the response of attempt 1 was forwarded", call.choose_host)
+    attempt.end()
+    with pytest.raises(nexthop.UsageError, match="the attempt has ended"):
+        attempt.complete(200)
+    with pytest.raises(nexthop.UsageError, match="the request has ended"):
+        call.choose_host()
+    assert idle(mesh)
+
+
+def test_names_that_nothing_has(mesh):
+    with pytest.raises(nexthop.UsageError, match='no cluster "wbe"; did you mean "web"') as raised:
+        mesh.hosts("wbe")
+    assert raised.value.code == "not_found"
+    sentence = (
+        'no attempt: no_cluster; no cluster or route "wbe"; did you mean "web"?; '
+        "the local reply is 503 NC, cluster_not_found"
+    )
+    for use in (lambda: mesh.choose_host("wbe"), lambda: mesh.request("wbe").choose_host()):
+        with pytest.raises(nexthop.Refused) as refused:
+            use()
+        assert str(refused.value) == sentence
+
+
+def test_the_last_attempt_of_a_loop_ends_with_it(mesh):
+    for attempt in mesh.request("web"):
+        attempt.on_headers(200)
+    assert repr(attempt).endswith("ended>")
+    assert idle(mesh)
+
+
 def test_two_targets(mesh):
-    with pytest.raises(nexthop.UsageError, match="route"):
+    with pytest.raises(nexthop.UsageError, match="both a cluster and a route are named"):
         mesh.request("web", route="all")
 
 
-@pytest.mark.parametrize("attempt", [-1, 2**31, 2**32, 2**70])
+@pytest.mark.parametrize("attempt", [-1, 0, 2**31, 2**32, 2**70])
 def test_bad_attempt_numbers(mesh, attempt):
     picker = mesh.picker("web")
     for use in (lambda at: mesh.choose_host("web", attempt=at), lambda at: mesh.choose_host("web", attempt=at, path="/")):
-        with pytest.raises(nexthop.UsageError, match="attempt is out of range"):
+        with pytest.raises(nexthop.UsageError, match=f"number is {attempt}; attempts count from 1 to 2147483647"):
             use(attempt)
-    with pytest.raises(nexthop.UsageError, match="attempt is out of range"):
+    with pytest.raises(nexthop.UsageError, match=f"number is {attempt}; attempts count from 1 to 2147483647"):
         picker.pick(attempt)
     for wrong in ("2", 1.5, b"1"):
         with pytest.raises(TypeError):
@@ -119,7 +163,7 @@ def test_bad_attempt_numbers(mesh, attempt):
 def test_bad_statuses(mesh, status):
     picker = mesh.picker("web")
     picker.pick()
-    with pytest.raises(nexthop.UsageError, match="status is out of range"):
+    with pytest.raises(nexthop.UsageError, match="the status is .*; it is 100 to 999"):
         picker.complete(status)
     with pytest.raises(TypeError):
         picker.complete("200")
@@ -127,7 +171,7 @@ def test_bad_statuses(mesh, status):
     assert picker.complete(200) == 1
     attempt = mesh.choose_host("web")
     for report in (attempt.complete, attempt.on_headers):
-        with pytest.raises(nexthop.UsageError, match="status is out of range"):
+        with pytest.raises(nexthop.UsageError, match="the status is .*; it is 100 to 999"):
             report(status)
     attempt.complete(200)
     assert idle(mesh)

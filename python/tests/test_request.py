@@ -21,8 +21,6 @@ def test_nothing_is_decided_before_the_first_choice(mesh):
     with pytest.raises(nexthop.UsageError) as raised:
         call.choose_host()
     assert raised.value.code == "ended"
-    with pytest.raises(nexthop.UsageError):
-        mesh.request("web").body_complete()
 
 
 def test_what_it_became():
@@ -247,6 +245,14 @@ def test_run_leaves_a_cancelled_attempt_alone(mesh):
         return 7
 
     assert mesh.request("web").run(send) == 7
+
+
+def test_an_upload_that_is_over_before_the_first_choice(mesh):
+    running = mesh.request("web", body="streaming").choose_host()
+    assert running.remaining is None
+    call = mesh.request("web", body="streaming")
+    call.body_complete()
+    assert call.choose_host().remaining == 10.0
 
 
 def test_response_headers_and_upload(mesh):

@@ -48,5 +48,5 @@ pub use error::ConfigError;
 pub use instances::ListOptions;
 pub use lint::{Finding, Findings, Severity};
 pub use load::{Loaded, Source, load, load_assignment, load_hosts, load_in_detail, translate};
-pub use metadata::parse_metadata_json;
+pub use metadata::{parse_metadata_json, parse_runtime_json};
 pub use report::{LoadReport, ReportEntry, What};

@@ -1,5 +1,6 @@
 //! Metadata that callers hand over as JSON.
 
+use crate::error::ConfigError;
 use crate::front;
 use crate::read::struct_of;
 use nexthop_engine::spec::Value;
@@ -19,6 +20,32 @@ pub fn parse_metadata_json(text: &str) -> Result<BTreeMap<String, Value>, String
         Some(node) => Err(format!("expected a JSON object, found {}", node.describe())),
         None => Err("expected a JSON object, found null".into()),
     }
+}
+
+/// Reads a document of runtime keys, a JSON object, named `file` in errors.
+///
+/// # Errors
+/// The place, what was found, what may stand there.
+pub fn parse_runtime_json(file: &str, text: &[u8]) -> Result<BTreeMap<String, Value>, Box<ConfigError>> {
+    let text = front::utf8(text).map_err(|fault| fault.in_file(file))?;
+    let nodes = front::parse_json(text).map_err(|fault| fault.in_file(file))?;
+    if let Some(values) = nodes.first().filter(|node| node.entries().is_some()).and_then(struct_of) {
+        return Ok(values);
+    }
+    let (place, found, shown) = match nodes.first() {
+        Some(node) => (node.place, node.bare(), node.describe()),
+        None => (front::Place { line: 1, column: 1 }, "nothing".to_owned(), "nothing".to_owned()),
+    };
+    let allowed = "a JSON object of runtime keys";
+    Err(Box::new(ConfigError {
+        file: file.into(),
+        line: place.line,
+        column: place.column,
+        message: format!("expected {allowed}, found {shown}"),
+        found,
+        allowed: allowed.into(),
+        ..ConfigError::default()
+    }))
 }
 
 #[cfg(test)]

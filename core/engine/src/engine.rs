@@ -107,6 +107,8 @@ pub enum WaitsFor {
     Time,
     /// A place in a queue.
     Turn,
+    /// Nothing any more: the request is over, or there never was one of that id.
+    Over,
 }
 
 /// Requests whose wait is over, until somebody asks.
@@ -368,12 +370,12 @@ impl Core {
     pub fn waits_for(&self, request: u64) -> WaitsFor {
         let id = crate::ids::Id::unpack(request);
         if self.slot_lost(id.slot) {
-            return WaitsFor::Nothing;
+            return WaitsFor::Over;
         }
-        let Some(slot) = self.slab.get(id.slot) else { return WaitsFor::Nothing };
-        let Some(state) = slot.state.lock() else { return WaitsFor::Nothing };
-        if slot.generation() != id.generation {
-            return WaitsFor::Nothing;
+        let Some(slot) = self.slab.get(id.slot) else { return WaitsFor::Over };
+        let Some(state) = slot.state.lock() else { return WaitsFor::Over };
+        if slot.generation() != id.generation || !state.phase.is_live() {
+            return WaitsFor::Over;
         }
         match state.phase {
             crate::request::Phase::BackOff => WaitsFor::Time,
@@ -387,6 +389,27 @@ impl Core {
             }
             _ => WaitsFor::Nothing,
         }
+    }
+
+    /// Whether an attempt that has not ended was answered.
+    pub fn is_answered(&self, attempt: u64) -> Result<bool, Misuse> {
+        let id = crate::ids::Id::unpack(attempt);
+        let slot = self.slab.get(id.slot).ok_or(Misuse::Ended)?;
+        let state = slot.state.lock().ok_or(Misuse::Ended)?;
+        if slot.generation() != id.generation || !state.phase.is_live() {
+            return Err(Misuse::Ended);
+        }
+        let at = state.attempt(id.attempt).ok_or(Misuse::Ended)?;
+        Ok(state.attempts[at].answered)
+    }
+
+    /// The open attempt of a request that keeps it from choosing: its number, and whether it was answered.
+    pub fn open_attempt(&self, request: u64) -> Option<(u32, bool)> {
+        let id = crate::ids::Id::unpack(request);
+        let slot = self.slab.get(id.slot)?;
+        let state = slot.state.lock()?;
+        let attempt = state.attempts.last().filter(|_| slot.generation() == id.generation)?;
+        Some((attempt.number, attempt.answered))
     }
 
     /// The host in a slot, with its version. `version` 0 takes any; another one than the present is

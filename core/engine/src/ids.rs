@@ -57,6 +57,12 @@ pub fn request_of(id: u64) -> u64 {
     id & !((1 << ATTEMPT) - 1)
 }
 
+/// Whether an id is an attempt's, not a request's.
+#[inline]
+pub fn is_attempt(id: u64) -> bool {
+    id & ((1 << ATTEMPT) - 1) != 0
+}
+
 /// The in-request mark of attempt `number`: 1..=2047, repeating.
 #[inline]
 pub(crate) fn attempt_mark(number: u32) -> u32 {
@@ -75,6 +81,7 @@ mod tests {
         assert_eq!(Id::unpack(id.pack()), id);
         assert!(id.pack() < 1 << 63);
         assert_eq!(Id::unpack(request_of(id.pack())).attempt, 0);
+        assert!(is_attempt(id.pack()) && !is_attempt(request_of(id.pack())));
         assert_eq!((attempt_mark(1), attempt_mark(2047), attempt_mark(2048)), (1, 2047, 1));
     }
 }

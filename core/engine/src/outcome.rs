@@ -280,7 +280,7 @@ pub mod flags {
 #[repr(i8)]
 #[non_exhaustive]
 pub enum Misuse {
-    /// A bad argument.
+    /// A bad argument: the calling thread's last error says which.
     #[error("invalid argument")]
     Invalid = -1,
     /// The attempt or request has ended.
@@ -301,6 +301,17 @@ pub enum Misuse {
     /// A bug in nexthop, contained.
     #[error("internal error")]
     Panic = -11,
+}
+
+impl Misuse {
+    /// That of a verdict's code; unknown ones are bugs.
+    #[cold]
+    pub fn from_code(code: i8) -> Self {
+        [Self::Invalid, Self::Ended, Self::State, Self::Closed, Self::NotFound, Self::Limit]
+            .into_iter()
+            .find(|misuse| *misuse as i8 == code)
+            .unwrap_or(Self::Panic)
+    }
 }
 
 /// The answer of choosing: send it, wait, or there will be no attempt. 72 bytes.

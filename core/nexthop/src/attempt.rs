@@ -2,8 +2,8 @@
 
 use crate::choice::span;
 use crate::engine_face::{Engine, HostRef};
-use crate::raw::{self, Decision, HostInfo, Misuse, Outcome, bits};
-use crate::verdict::{Note, Signals, Verdict};
+use crate::raw::{self, Asked, Call, Decision, HostInfo, Misuse, Outcome, bits};
+use crate::verdict::{Note, Signals, Verdict, explained};
 use nexthop_engine::Time;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -118,27 +118,27 @@ impl<E: Deref<Target = Engine>> Attempt<E> {
     /// The whole report: headers and end at once, or a failure.
     pub fn complete(mut self, outcome: &Outcome<'_>, now: Time) -> Result<Verdict, Misuse> {
         let verdict = raw::with_local(|local| raw::complete(local, self.id, outcome, now.0));
-        self.close(verdict)
+        self.close(verdict, Asked::report(Call::Complete, self.id, outcome))
     }
 
     /// Response headers are there. Forward: the body follows, then [`end`](Self::end). Else the attempt is over.
     pub fn on_headers(&mut self, outcome: &Outcome<'_>, now: Time) -> Result<Verdict, Misuse> {
         let verdict = raw::with_local(|local| raw::headers(local, self.id, outcome, now.0));
         self.engine.signal(verdict.bits.into());
-        Verdict::of(verdict)
+        Verdict::of(verdict, &Asked::report(Call::Headers, self.id, outcome))
     }
 
     /// The body is over; `outcome` has trailers, or is the default. In an attempt whose headers were not reported
     /// this is [`Misuse::State`], and the attempt is cancelled.
     pub fn end(mut self, outcome: &Outcome<'_>, now: Time) -> Result<Verdict, Misuse> {
         let verdict = raw::with_local(|local| raw::end(local, self.id, Some(outcome), now.0));
-        self.close(verdict)
+        self.close(verdict, Asked::report(Call::End, self.id, outcome))
     }
 
     /// The attempt failed before its headers, or its body broke after them: a [`failure`](mod@crate::failure).
     pub fn fail(mut self, failure: u8, now: Time) -> Result<Verdict, Misuse> {
         let verdict = raw::with_local(|local| raw::fail(local, self.id, failure.into(), now.0));
-        self.close(verdict)
+        self.close(verdict, Asked::with(Call::Fail, self.id, failure.into()))
     }
 
     /// Drops the attempt now.
@@ -150,15 +150,17 @@ impl<E: Deref<Target = Engine>> Attempt<E> {
 
     /// A fact about the attempt.
     pub fn note(&mut self, what: Note, now: Time) -> Result<Signals, Misuse> {
-        let bits = raw::with_local(|local| raw::note(local, self.id, what.number(), now.0))?;
+        let asked = Asked::with(Call::Note, self.id, what.number());
+        let bits = raw::with_local(|local| raw::note(local, self.id, what.number(), now.0))
+            .map_err(|misuse| explained(&asked, misuse))?;
         Ok(self.engine.signal(bits))
     }
 
     /// A report that was refused has changed nothing: the drop that follows cancels.
-    fn close(&mut self, verdict: raw::Verdict) -> Result<Verdict, Misuse> {
+    fn close(&mut self, verdict: raw::Verdict, asked: Asked) -> Result<Verdict, Misuse> {
         self.ended = verdict.code == 0;
         self.engine.signal(verdict.bits.into());
-        Verdict::of(verdict)
+        Verdict::of(verdict, &asked)
     }
 }
 

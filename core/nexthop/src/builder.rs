@@ -35,7 +35,7 @@ pub enum Clock {
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Builder {
-    documents: Vec<(u8, Vec<u8>)>,
+    documents: Vec<(u8, String, Vec<u8>)>,
     dialect: String,
     options: Options,
 }
@@ -43,21 +43,26 @@ pub struct Builder {
 impl Builder {
     /// Adds the document in a file; [`Engine::reload`] reads it again.
     pub fn file(self, path: impl AsRef<Path>) -> Self {
-        self.document(document_kind::PATH, path.as_ref().as_os_str().as_encoded_bytes())
+        self.document(document_kind::PATH, "", path.as_ref().as_os_str().as_encoded_bytes())
     }
 
     /// Adds a document's text.
     pub fn text(self, text: &str) -> Self {
-        self.document(document_kind::TEXT, text.as_bytes())
+        self.document(document_kind::TEXT, "", text.as_bytes())
+    }
+
+    /// Adds a document's text under a name: for messages, and the cluster of an instance list.
+    pub fn named(self, name: &str, text: &str) -> Self {
+        self.document(document_kind::TEXT, name, text.as_bytes())
     }
 
     /// Runtime values, a JSON object; they win over those of the documents.
     pub fn runtime(self, json: &str) -> Self {
-        self.document(document_kind::RUNTIME, json.as_bytes())
+        self.document(document_kind::RUNTIME, "", json.as_bytes())
     }
 
-    fn document(mut self, kind: u8, text: &[u8]) -> Self {
-        self.documents.push((kind, text.to_vec()));
+    fn document(mut self, kind: u8, name: &str, text: &[u8]) -> Self {
+        self.documents.push((kind, name.to_owned(), text.to_vec()));
         self
     }
 
@@ -112,7 +117,7 @@ impl Builder {
         let documents: Vec<Document<'_>> = self
             .documents
             .iter()
-            .map(|(kind, text)| Document { kind: *kind, dialect: &self.dialect, name: "", text })
+            .map(|(kind, name, text)| Document { kind: *kind, dialect: &self.dialect, name, text })
             .collect();
         let id = raw::engine_new(&self.options, &documents)?;
         Ok(Engine::of(id, self.options.clock == clock::MANUAL))

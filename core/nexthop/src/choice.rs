@@ -97,11 +97,12 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "refused with {} {}: {}", self.status, self.flags, self.kind)?;
+        write!(f, "no attempt: {}", self.kind)?;
         if self.resource != Resource::default() {
             write!(f, " ({})", self.resource)?;
         }
-        Ok(())
+        let details = raw::name(4, self.kind.0.into());
+        write!(f, "; the local reply is {} {}, {details}", self.status, self.flags)
     }
 }
 

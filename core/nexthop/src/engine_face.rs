@@ -3,10 +3,10 @@
 use crate::builder::Builder;
 use crate::choice::{Choice, nanos};
 use crate::raw::{
-    self, Decision, Document, Error, Head, HostChange, HostInfo, Metric, Misuse, NEVER, Ready, Stat,
+    self, Asked, Decision, Document, Error, Head, HostChange, HostInfo, Metric, Misuse, NEVER, Ready, Stat,
 };
 use crate::request::{Request, choice};
-use crate::verdict::Signals;
+use crate::verdict::{Signals, explained};
 use crate::wakers::Wakers;
 use nexthop_engine::Time;
 use nexthop_engine::outcome::{bits, finish, kind};
@@ -134,14 +134,16 @@ impl Engine {
         now: Time,
     ) -> Result<Choice<&Self>, Misuse> {
         self.stateless(now, |local, out| raw::pick(local, self.id, target, number, key, now.0, out))
+            .map_err(|misuse| explained(&Asked::pick(self.id, target, number), misuse))
     }
 
     /// A stateless attempt with a whole head; its `number` (from 1) and `tried` say what was before.
     pub fn pick_for(&self, head: &Head<'_>, now: Time) -> Result<Choice<&Self>, Misuse> {
         if head.number == 0 {
-            return Err(Misuse::Invalid);
+            return Err(explained(&Asked::pick(self.id, raw::NO_SUCH_TARGET, 0), Misuse::Invalid));
         }
         self.stateless(now, |local, out| raw::begin(local, self.id, head, now.0, out))
+            .inspect_err(|misuse| raw::set_last_error(&raw::sentence_of_head(head, *misuse)))
     }
 
     fn stateless(

@@ -95,7 +95,8 @@ pub use nexthop_config::ConfigError;
 pub use nexthop_engine::Time;
 pub use raw::{
     Document, Error, Head as RequestHead, HostChange, HostInfo, LocalReply, Metric, Misuse, NO_SUCH_TARGET,
-    Outcome, Ready, RequestInfo, Stat, document_kind, failure, head_bits, host_fields, host_op, outcome_bits,
+    Outcome, Ready, RequestInfo, Stat, document_kind, failure, head_bits, host_fields, host_op, last_error,
+    outcome_bits,
 };
 pub use request::Request;
 pub use verdict::{Action, Finish, Note, Signals, Verdict};

@@ -3,8 +3,8 @@
 use crate::attempt::Attempt;
 use crate::choice::{Choice, Refusal, Wait};
 use crate::engine_face::Engine;
-use crate::raw::{self, Decision, LocalReply, Misuse, RequestInfo, kind};
-use crate::verdict::{Finish, Note, Signals, Verdict};
+use crate::raw::{self, Asked, Call, Decision, LocalReply, Misuse, RequestInfo, kind};
+use crate::verdict::{Finish, Note, Signals, Verdict, explained};
 use nexthop_engine::Time;
 use std::ops::Deref;
 
@@ -49,7 +49,9 @@ impl<E: Deref<Target = Engine>> Request<E> {
 
     /// A fact about the request.
     pub fn note(&mut self, what: Note, now: Time) -> Result<Signals, Misuse> {
-        let bits = raw::with_local(|local| raw::note(local, self.id, what.number(), now.0))?;
+        let asked = Asked::with(Call::Note, self.id, what.number());
+        let bits = raw::with_local(|local| raw::note(local, self.id, what.number(), now.0))
+            .map_err(|misuse| explained(&asked, misuse))?;
         Ok(self.engine.signal(bits))
     }
 
@@ -92,14 +94,18 @@ impl<E: Deref<Target = Engine> + Clone> Request<E> {
     /// The next attempt, a wait, or a refusal. Never waits. Choosing while an attempt is open is [`Misuse::State`].
     pub fn choose_host(&mut self, now: Time) -> Result<Choice<E>, Misuse> {
         if let Some(first) = self.first.take() {
-            let decision = first.inspect_err(|misuse| self.first = Some(Err(*misuse)))?;
+            let decision = first.inspect_err(|misuse| {
+                self.first = Some(Err(*misuse));
+                raw::set_last_error(self.head_error.as_deref().unwrap_or_default());
+            })?;
             // A wait is asked for again: it may be over.
             if decision.kind != kind::WAIT {
                 return Ok(self.answer(&decision));
             }
         }
         let mut out = Decision::default();
-        raw::with_local(|local| raw::choose(local, self.id, now.0, &mut out))?;
+        raw::with_local(|local| raw::choose(local, self.id, now.0, &mut out))
+            .map_err(|misuse| explained(&Asked::about(Call::Choose, self.id), misuse))?;
         self.engine.signal(out.bits);
         Ok(self.answer(&out))
     }

@@ -1,6 +1,6 @@
 //! The answer to a report, and what else can be told about a request.
 
-use crate::raw::{self, Misuse, action, bits};
+use crate::raw::{self, Asked, Misuse, action, bits};
 use crate::words::{Reason, ResponseFlags};
 use std::time::Duration;
 
@@ -38,9 +38,9 @@ pub struct Verdict {
 
 impl Verdict {
     /// A verdict, or the misuse it stands for.
-    pub(crate) fn of(verdict: raw::Verdict) -> Result<Self, Misuse> {
+    pub(crate) fn of(verdict: raw::Verdict, asked: &Asked) -> Result<Self, Misuse> {
         if verdict.code != 0 {
-            return Err(misuse(verdict.code));
+            return Err(explained(asked, Misuse::from_code(verdict.code)));
         }
         Ok(Self::released(verdict))
     }
@@ -69,11 +69,11 @@ impl Verdict {
     }
 }
 
-fn misuse(code: i8) -> Misuse {
-    [Misuse::Invalid, Misuse::Ended, Misuse::State, Misuse::Closed, Misuse::NotFound, Misuse::Limit]
-        .into_iter()
-        .find(|misuse| *misuse as i8 == code)
-        .unwrap_or(Misuse::Panic)
+/// Keeps the sentence of a misuse for [`last_error`](crate::last_error).
+#[cold]
+pub(crate) fn explained(asked: &Asked, misuse: Misuse) -> Misuse {
+    raw::set_last_error(&raw::sentence_of(asked, misuse));
+    misuse
 }
 
 /// What a call brought about besides its answer.

@@ -186,7 +186,10 @@ fn refusals_name_the_limit_and_the_reply() {
         (refusal.kind, refusal.resource, refusal.status),
         (RefusalKind::OVERFLOW, Resource::PENDING, 503)
     );
-    assert_eq!(refusal.to_string(), "refused with 503 UO: overflow (pending)");
+    assert_eq!(
+        refusal.to_string(),
+        "no attempt: overflow (pending); the local reply is 503 UO, upstream_reset_before_response_started{overflow}"
+    );
     let reply = refusal.local_reply();
     assert_eq!(reply.details, "upstream_reset_before_response_started{overflow}");
     assert!(reply.headers.contains(&("x-envoy-overloaded".into(), "true".into())));

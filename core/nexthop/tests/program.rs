@@ -30,7 +30,7 @@ fn choose_prints_the_host_of_an_attempt() {
     let out = nexthop(&["choose", "--config", path, "--cluster", "chain", "--attempt", "2"]);
     assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "10.0.0.2:80\n"));
     let out = nexthop(&["choose", "--config", path, "--cluster", "chain", "--attempt", "3"]);
-    let line = "refused with 503 UH: no_healthy_upstream (past_last_sub_cluster)\n";
+    let line = "no attempt: no_healthy_upstream (past_last_sub_cluster); the local reply is 503 UH, no_healthy_upstream\n";
     assert_eq!((out.status.code(), text(&out.stdout)), (Some(1), line));
     for tried in ["10.0.0.3:80", "10.0.0.4:80"] {
         let words =

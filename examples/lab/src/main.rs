@@ -5,6 +5,9 @@ use nexthop_lab::{Lab, Settings};
 use std::io::Write;
 use std::process::ExitCode;
 
+/// Stdin that ends so soon was not held by anybody.
+const AT_ONCE: std::time::Duration = std::time::Duration::from_millis(500);
+
 fn main() -> ExitCode {
     let settings = match arguments() {
         Ok(settings) => settings,
@@ -50,8 +53,13 @@ async fn serve(settings: &Settings) -> std::io::Result<()> {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         drop(closed);
     });
+    let begun = std::time::Instant::now();
     tokio::select! {
-        _ = end.recv() => {}
+        _ = end.recv() => {
+            if begun.elapsed() < AT_ONCE {
+                eprintln!("nexthop-lab: standard input is at its end, and the lab ends with it; hold it open");
+            }
+        }
         _ = terminate.recv() => {}
     }
     lab.stop().await;

@@ -151,7 +151,10 @@ static void numbers(nexthop_engine engine) {
   uint32_t good[] = {0, 200, 204, 404, 999};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     nexthop_decision d = picked(engine, "checkout");
+    char why[32];
+    snprintf(why, sizeof why, "the status is %d;", (int)bad[i]);
     SAME(nexthop_complete_status(d.attempt, bad[i], NEXTHOP_NOW).code, NEXTHOP_INVALID);
+    CHECK(says(why));
     SAME(nexthop_complete_status(d.attempt, 200, NEXTHOP_NOW).code, NEXTHOP_OK);
   }
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -161,13 +164,18 @@ static void numbers(nexthop_engine engine) {
   uint32_t failures[] = {0, 19, 255, 256, 257, UINT32_MAX};
   for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
     nexthop_decision d = picked(engine, "first");
+    char why[40];
+    snprintf(why, sizeof why, "the failure is %u; there are 1 to", failures[i]);
     SAME(nexthop_fail(d.attempt, failures[i], NEXTHOP_NOW).code, NEXTHOP_INVALID);
+    CHECK(says(why));
     SAME(nexthop_fail(d.attempt, NEXTHOP_REMOTE_RESET, NEXTHOP_NOW).status, 503);
   }
   nexthop_decision d = picked(engine, "first");
   SAME(nexthop_finish(d.request, 0, NEXTHOP_NOW).code, NEXTHOP_INVALID);
   SAME(nexthop_finish(d.request, 6, NEXTHOP_NOW).code, NEXTHOP_INVALID);
+  CHECK(says("the reason is 6; there are 1 to 5"));
   CHECK(nexthop_note(d.request.id, 77, NEXTHOP_NOW, NULL) == NEXTHOP_INVALID);
+  CHECK(says("the note is 77"));
   SAME(nexthop_finish(d.request, NEXTHOP_FINISH_SHUTDOWN, NEXTHOP_NOW).code, NEXTHOP_OK);
   /* A composite has no sub-cluster 0, nor 3. */
   uint32_t providers = target(engine, "providers");
@@ -175,13 +183,28 @@ static void numbers(nexthop_engine engine) {
   SAME(d.kind, NEXTHOP_REFUSED);
   SAME(d.refusal, NEXTHOP_REFUSED_NO_HEALTHY_UPSTREAM);
   SAME(d.resource, NEXTHOP_RESOURCE_PAST_LAST_SUB_CLUSTER);
-  SAME(nexthop_pick(engine, providers, (uint32_t)-1, (nexthop_str){0}, NEXTHOP_NOW, &d), NEXTHOP_INVALID);
-  CHECK(says("attempt number is -1"));
+  uint32_t none[] = {0, 1u << 31, UINT32_MAX};
+  for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+    char why[64];
+    snprintf(why, sizeof why, "the attempt number is %u; attempts count from 1 to 2147483647", none[i]);
+    SAME(nexthop_pick(engine, providers, none[i], (nexthop_str){0}, NEXTHOP_NOW, &d), NEXTHOP_INVALID);
+    CHECK(says(why));
+  }
+  SAME(nexthop_pick(engine, 4711, 1, (nexthop_str){0}, NEXTHOP_NOW, &d), NEXTHOP_NOT_FOUND);
+  CHECK(says("no target 4711"));
+  SAME(nexthop_pick(engine, 0, 1, (nexthop_str){0}, NEXTHOP_NOW, &d), NEXTHOP_INVALID);
+  CHECK(says("target is zero"));
+  nexthop_options options = NEXTHOP_OPTIONS_INIT;
+  nexthop_document document = NEXTHOP_DOCUMENT_INIT;
+  nexthop_engine made;
+  document.dialect = 9;
+  SAME(nexthop_engine_new(&options, &document, 1, &made), NEXTHOP_INVALID);
+  CHECK(says("the dialect is 9; there are 0 to 8"));
   nexthop_head head = NEXTHOP_HEAD_INIT;
   head.target = providers;
   head.number = (uint32_t)-2;
   SAME(nexthop_begin(engine, &head, NEXTHOP_NOW, &d), NEXTHOP_INVALID);
-  CHECK(says("attempt number is -2"));
+  CHECK(says("attempt number is 4294967294"));
   /* A refused head is told by its field. */
   head.number = 0;
   head.override_host = text("!");
@@ -270,6 +293,11 @@ static void buffers(nexthop_engine engine) {
   SAME(nexthop_text(engine, NEXTHOP_TEXT_METRICS, (nexthop_str){0}, NULL, 0, &n), NEXTHOP_SHORT);
   CHECK(n > 2);
   SAME(nexthop_text(engine, NEXTHOP_TEXT_EFFECTIVE, text("none"), room, sizeof room, &n), NEXTHOP_NOT_FOUND);
+  SAME(nexthop_text(engine, NEXTHOP_TEXT_HOSTS, text("chekout"), room, sizeof room, &n), NEXTHOP_NOT_FOUND);
+  CHECK(says("did you mean \"checkout\"?"));
+  while (nexthop_poll_event(engine, room, sizeof room, &n) == NEXTHOP_OK) continue;
+  SAME(nexthop_poll_event(engine, room, sizeof room, &n), NEXTHOP_EMPTY);
+  CHECK(says("there is no event"));
   SAME(nexthop_last_error(NULL, 0, &n), NEXTHOP_SHORT);
   SAME(nexthop_last_error(exact, n, &m), NEXTHOP_OK); /* asking has not replaced it */
   SAME(m, n);

@@ -5,6 +5,9 @@ static void reports_and_releases(nexthop_engine engine) {
   nexthop_decision d = picked(engine, "checkout");
   nexthop_verdict v = nexthop_end(d.attempt, NULL, NEXTHOP_NOW);
   SAME(v.code, NEXTHOP_STATE); /* headers first */
+  CHECK(says("no response headers were reported"));
+  SAME(nexthop_answered(d.attempt), NEXTHOP_STATE);
+  CHECK(says("report its headers before handing over the body"));
   v = nexthop_complete_status(d.attempt, 200, NEXTHOP_NOW);
   SAME(v.code, NEXTHOP_OK);
   SAME(v.action, NEXTHOP_FORWARD);
@@ -77,6 +80,45 @@ static void zero_and_made_up(nexthop_engine engine) {
   SAME(live(engine), 0);
 }
 
+/* A request's handle where an attempt's belongs, and the other way round. */
+static void wrong_kinds(nexthop_engine engine) {
+  nexthop_decision d = begun(engine, "checkout"), next = NEXTHOP_DECISION_INIT;
+  nexthop_attempt request = {d.request.id};
+  nexthop_request attempt = {d.attempt.id};
+  nexthop_outcome o = NEXTHOP_OUTCOME_INIT;
+  o.status = 200;
+  SAME(nexthop_choose(attempt, NEXTHOP_NOW, &next), NEXTHOP_INVALID);
+  CHECK(says("is the handle of an attempt; give that of the request"));
+  SAME(nexthop_finish(attempt, NEXTHOP_FINISH_CLIENT_GONE, NEXTHOP_NOW).code, NEXTHOP_INVALID);
+  SAME(nexthop_wait(attempt, 1), NEXTHOP_INVALID);
+  SAME(nexthop_cancel(request, NEXTHOP_NOW).code, NEXTHOP_INVALID);
+  CHECK(says("is the handle of a request; give that of the attempt"));
+  SAME(nexthop_complete_status(request, 200, NEXTHOP_NOW).code, NEXTHOP_INVALID);
+  SAME(nexthop_complete(request, &o, NEXTHOP_NOW).code, NEXTHOP_INVALID);
+  SAME(nexthop_headers(request, &o, NEXTHOP_NOW).code, NEXTHOP_INVALID);
+  SAME(nexthop_fail(request, NEXTHOP_REMOTE_RESET, NEXTHOP_NOW).code, NEXTHOP_INVALID);
+  SAME(nexthop_end(request, NULL, NEXTHOP_NOW).code, NEXTHOP_INVALID);
+  SAME(nexthop_answered(request), NEXTHOP_INVALID);
+  SAME(live(engine), 1); /* nothing has changed */
+  SAME(nexthop_choose(d.request, NEXTHOP_NOW, &next), NEXTHOP_STATE);
+  CHECK(says("attempt 1 is open"));
+  SAME(nexthop_headers(d.attempt, &o, NEXTHOP_NOW).code, NEXTHOP_OK);
+  SAME(nexthop_choose(d.request, NEXTHOP_NOW, &next), NEXTHOP_STATE);
+  CHECK(says("the response of attempt 1 was forwarded"));
+  SAME(nexthop_complete(d.attempt, &o, NEXTHOP_NOW).code, NEXTHOP_STATE);
+  CHECK(says("use end"));
+  SAME(nexthop_answered(d.attempt), NEXTHOP_OK);
+  SAME(nexthop_end(d.attempt, NULL, NEXTHOP_NOW).code, NEXTHOP_OK);
+  SAME(nexthop_answered(d.attempt), NEXTHOP_ENDED);
+  SAME(nexthop_wait(d.request, 1), NEXTHOP_ENDED);
+  CHECK(says("the request has ended"));
+  SAME(nexthop_wait((nexthop_request){0}, 1), NEXTHOP_INVALID);
+  CHECK(says("request handle is zero"));
+  SAME(nexthop_cancel((nexthop_attempt){0}, NEXTHOP_NOW).code, NEXTHOP_INVALID);
+  CHECK(says("attempt handle is zero"));
+  SAME(live(engine), 0);
+}
+
 static void two_engines(void) {
   nexthop_engine a = mesh(), b = mesh();
   CHECK(a.id != b.id);
@@ -133,6 +175,7 @@ int main(void) {
   nexthop_engine engine = mesh();
   reports_and_releases(engine);
   zero_and_made_up(engine);
+  wrong_kinds(engine);
   two_engines();
   closed();
   many_engines();

@@ -69,6 +69,19 @@ int main() {
     CHECK(live(engine) == 0);
   }
 
+  {  // assigned over a reported attempt, and over an open one: the newest is the owner's, and cancelled with it
+    auto first = engine.pick(web, 1), second = engine.pick(web, 1), third = engine.pick(web, 1);
+    nexthop::Attempt attempt = std::move(*first->attempt);
+    CHECK(attempt.complete(200u).code == NEXTHOP_OK && live(engine) == 2);
+    attempt = std::move(*second->attempt);
+    CHECK(live(engine) == 2);
+    attempt = std::move(*third->attempt);
+    CHECK(live(engine) == 1);
+    CHECK(attempt.answered() == NEXTHOP_STATE);
+    CHECK(attempt.headers(nexthop::outcome(200)).action == NEXTHOP_FORWARD && attempt.answered() == NEXTHOP_OK);
+  }
+  CHECK(live(engine) == 0);
+
   {  // a retry, back-off, streaming
     auto call = engine.request(nexthop::head(web, "/pay"));
     auto first = call.choose();
@@ -118,7 +131,10 @@ int main() {
 
   auto moved = std::move(engine);
   CHECK(engine.id().id == 0 && moved.pick(web, 1)->go());
+  CHECK(*moved.resolve("web") == web);
   moved.close();
   moved.close();
+  CHECK(moved.resolve("web").error().status == NEXTHOP_CLOSED);
+  CHECK(moved.pick(web, 1).error().status == NEXTHOP_CLOSED);
   std::puts("owners: ok");
 }

@@ -22,34 +22,75 @@ pub(super) fn paths(paths: &Bound<'_, PyTuple>) -> PyResult<Vec<String>> {
         .collect()
 }
 
-/// Documents by reference: text stays where Python holds it, however large it is.
-pub(super) fn documents<'a>(given: &'a [Bound<'_, PyAny>], dialect: &'a str) -> PyResult<Vec<Document<'a>>> {
-    given
-        .iter()
-        .map(|document| {
-            let bytes = if let Ok(bytes) = document.cast::<PyBytes>() {
-                bytes.as_bytes()
-            } else if document.is_instance_of::<PyString>() {
-                text(document, "a document")?.as_bytes()
-            } else {
-                return Err(PyTypeError::new_err("a document must be str or bytes"));
-            };
-            Ok(Document { kind: document_kind::TEXT, dialect, name: "", text: bytes })
-        })
-        .collect()
+/// A document's name, when it was given as a pair, and its text.
+pub(super) struct Given<'py>(Option<Bound<'py, PyAny>>, Bound<'py, PyAny>);
+
+pub(super) fn unpack<'py>(given: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Given<'py>>> {
+    let one = |document: Bound<'py, PyAny>| {
+        let Ok(pair) = document.cast::<PyTuple>() else { return Ok(Given(None, document)) };
+        if pair.len() != 2 {
+            return Err(PyTypeError::new_err("a named document must be a pair of a name and str or bytes"));
+        }
+        Ok(Given(Some(pair.get_item(0)?), pair.get_item(1)?))
+    };
+    given.into_iter().map(one).collect()
 }
 
-pub(super) fn files<'a>(paths: &'a [String], dialect: &'a str) -> Vec<Document<'a>> {
+/// Documents by reference: text stays where Python holds it, however large it is.
+pub(super) fn documents<'a>(
+    given: &'a [Given<'_>],
+    dialect: &'a str,
+    runtime: Option<&'a str>,
+) -> PyResult<Vec<Document<'a>>> {
+    let read = given.iter().map(|Given(name, document)| {
+        let name = args::text_or_none(name.as_ref(), "the name of a document")?;
+        Ok(Document { kind: document_kind::TEXT, dialect, name, text: content(document)? })
+    });
+    read.chain(runtime.map(overlay).map(Ok)).collect()
+}
+
+fn content<'a>(document: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
+    if let Ok(bytes) = document.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes());
+    }
+    if !document.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err(
+            "a document must be str or bytes, or a pair of a name and one of them",
+        ));
+    }
+    Ok(text(document, "a document")?.as_bytes())
+}
+
+pub(super) fn files<'a>(
+    paths: &'a [String],
+    dialect: &'a str,
+    runtime: Option<&'a str>,
+) -> Vec<Document<'a>> {
     let file =
         |path: &'a String| Document { kind: document_kind::PATH, dialect, name: "", text: path.as_bytes() };
-    paths.iter().map(file).collect()
+    paths.iter().map(file).chain(runtime.map(overlay)).collect()
 }
 
-pub(super) fn options(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<(Options, String)> {
-    let (mut options, mut dialect) = (Options::default(), String::new());
+fn overlay(json: &str) -> Document<'_> {
+    Document { kind: document_kind::RUNTIME, dialect: "", name: "", text: json.as_bytes() }
+}
+
+/// Runtime keys: a mapping, or its JSON text.
+pub(super) fn runtime(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if value.is_instance_of::<PyString>() {
+        return text(value, "runtime").map(str::to_owned);
+    }
+    crate::head::json(value, "runtime")
+}
+
+/// Options, the dialect, runtime keys.
+pub(super) fn options(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<(Options, String, Option<String>)> {
+    let (mut options, mut dialect, mut keys) = (Options::default(), String::new(), None);
     for (name, value) in keywords.into_iter().flatten() {
         let name: String = name.extract()?;
         match name.as_str() {
+            "runtime" if value.is_none() => {}
+            "runtime" => keys = Some(runtime(&value)?),
             "dialect" => dialect = text(&value, "dialect")?.into(),
             "seed" => options.seed = number(&value, "seed", u64::MAX)?,
             "workers" => options.workers = number(&value, "workers", u32::MAX.into())? as u32,
@@ -67,5 +108,5 @@ pub(super) fn options(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<(Options
             _ => return Err(args::unexpected(&name)),
         }
     }
-    Ok((options, dialect))
+    Ok((options, dialect, keys))
 }

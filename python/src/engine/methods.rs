@@ -9,7 +9,7 @@ use crate::head::{self, OwnedHead};
 use crate::picker::Picker;
 use crate::request::{Request, Step};
 use crate::values::Done;
-use nexthop::raw::{self, Decision, Document, HostChange, NOW, Options, bits, host_op, kind};
+use nexthop::raw::{self, Asked, Decision, Document, HostChange, NOW, Options, bits, host_op, kind};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Engine {
         let id = slf.get().id;
         let mut decision = Decision::default();
         let found = raw::with_local(|local| raw::pick(local, id, target, number, None, NOW, &mut decision));
-        Self::after_pick(slf, target, found, &decision, wait)
+        Self::after_pick(slf, target, number, found, &decision, wait)
     }
 
     /// The same, once, for a caller that pyo3 does not know to be attached.
@@ -58,17 +58,18 @@ impl Engine {
         {
             return Attempt::object(slf, &decision, Origin::Stateless(None));
         }
-        Python::attach(|_| Self::after_pick(slf, target, found, &decision, None))
+        Python::attach(|_| Self::after_pick(slf, target, 1, found, &decision, None))
     }
 
     fn after_pick(
         slf: &Bound<'_, Self>,
         target: u32,
+        number: u32,
         found: Result<(), raw::Misuse>,
         decision: &Decision,
         wait: Option<u64>,
     ) -> PyResult<Py<Attempt>> {
-        found.map_err(|error| misuse(slf.py(), error))?;
+        found.map_err(|error| misuse(slf.py(), &Asked::pick(slf.get().id, target, number), error))?;
         if decision.kind == kind::GO {
             slf.get().heed(slf.py(), decision.bits);
             return Attempt::object(slf, decision, Origin::Stateless(None));
@@ -97,9 +98,6 @@ impl Engine {
         let wait = take("wait")?.map(|wait| args::seconds(&wait, "wait")).transpose()?;
         if keywords.is_empty() && tried.is_none() && target != head::UNKNOWN {
             return Self::picked(slf, target, number, wait);
-        }
-        if number == 0 {
-            return Err(error::invalid(py, "attempt 0 with a head; attempts count from 1"));
         }
         let mut head = OwnedHead::read(engine, target, Some(&keywords))?;
         head.stateless(number, tried.as_ref())?;
@@ -144,8 +142,9 @@ impl Engine {
         paths: &Bound<'_, PyTuple>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (options, dialect) = documents::options(options)?;
-        Self::made(cls.py(), &options, &documents::files(&documents::paths(paths)?, &dialect))
+        let (options, dialect, runtime) = documents::options(options)?;
+        let paths = documents::paths(paths)?;
+        Self::made(cls.py(), &options, &documents::files(&paths, &dialect, runtime.as_deref()))
     }
 
     /// An engine from texts.
@@ -156,33 +155,45 @@ impl Engine {
         documents: Vec<Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (options, dialect) = documents::options(options)?;
-        Self::made(cls.py(), &options, &documents::documents(&documents, &dialect)?)
+        let (options, dialect, runtime) = documents::options(options)?;
+        let given = documents::unpack(documents)?;
+        let read = documents::documents(&given, &dialect, runtime.as_deref())?;
+        Self::made(cls.py(), &options, &read)
     }
 
     /// Replaces all documents by these files, whole or not at all; the load report.
-    #[pyo3(signature = (*paths, dialect=None), text_signature = "($self, *paths, dialect='')")]
+    #[pyo3(
+        signature = (*paths, dialect=None, runtime=None),
+        text_signature = "($self, *paths, dialect='', runtime=None)"
+    )]
     fn update_file<'py>(
         &self,
         py: Python<'py>,
         paths: &Bound<'py, PyTuple>,
         dialect: Option<&Bound<'py, PyAny>>,
+        runtime: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.replace(
-            py,
-            &documents::files(&documents::paths(paths)?, args::text_or_none(dialect, "dialect")?),
-        )
+        let dialect = args::text_or_none(dialect, "dialect")?;
+        let runtime = runtime.map(documents::runtime).transpose()?;
+        self.replace(py, &documents::files(&documents::paths(paths)?, dialect, runtime.as_deref()))
     }
 
     /// Replaces all documents by these texts, whole or not at all; the load report.
-    #[pyo3(signature = (*documents, dialect=None), text_signature = "($self, *documents, dialect='')")]
+    #[pyo3(
+        signature = (*documents, dialect=None, runtime=None),
+        text_signature = "($self, *documents, dialect='', runtime=None)"
+    )]
     fn update_str<'py>(
         &self,
         py: Python<'py>,
         documents: Vec<Bound<'py, PyAny>>,
         dialect: Option<&Bound<'py, PyAny>>,
+        runtime: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.replace(py, &documents::documents(&documents, args::text_or_none(dialect, "dialect")?)?)
+        let dialect = args::text_or_none(dialect, "dialect")?;
+        let runtime = runtime.map(documents::runtime).transpose()?;
+        let given = documents::unpack(documents)?;
+        self.replace(py, &documents::documents(&given, dialect, runtime.as_deref())?)
     }
 
     /// Reads the engine's files again where they changed; whether anything was swapped. Bad content is an event.

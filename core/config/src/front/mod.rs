@@ -40,7 +40,7 @@ pub(crate) fn parse_json(text: &str) -> Result<Vec<Node<'_>>, Fault> {
 }
 
 /// The text, when it is UTF-8 without NUL (which the YAML scanner would take for the end).
-fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
     let (valid, problem) = match std::str::from_utf8(bytes) {
         Ok(text) => match bytes.iter().position(|&byte| byte == 0) {
             None => return Ok(text),

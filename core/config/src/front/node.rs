@@ -94,9 +94,17 @@ impl<'s> Node<'s> {
     /// What this is, for messages.
     pub(crate) fn describe(&self) -> String {
         match &self.resolve().kind {
+            Kind::Scalar(text, style) if *style != Style::Quoted => format!("`{}`", shorten(text)),
+            _ => self.bare(),
+        }
+    }
+
+    /// The same without marks around an unquoted text: what an error shows as found.
+    pub(crate) fn bare(&self) -> String {
+        match &self.resolve().kind {
             Kind::Null => "null".into(),
             Kind::Scalar(text, Style::Quoted) => format!("{:?}", shorten(text)),
-            Kind::Scalar(text, _) => format!("`{}`", shorten(text)),
+            Kind::Scalar(text, _) => shorten(text).into_owned(),
             Kind::List(items) if items.is_empty() => "an empty list".into(),
             Kind::List(_) => "a list".into(),
             Kind::Map(entries) if entries.is_empty() => "an empty mapping".into(),

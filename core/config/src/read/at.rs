@@ -221,16 +221,15 @@ impl<'a> At<'a> {
 
     /// This value is not what may stand here.
     pub(crate) fn expected(&self, allowed: &str) -> Box<ConfigError> {
-        let found = self.node.describe();
-        let mut error = self.fail(format!("expected {allowed}, found {found}"));
-        (error.found, error.allowed) = (found, allowed.into());
+        let mut error = self.fail(format!("expected {allowed}, found {}", self.node.describe()));
+        (error.found, error.allowed) = (self.node.bare(), allowed.into());
         error
     }
 
     /// This value is legal for Envoy, and this version cannot do it.
     pub(crate) fn unavailable(&self, what: &str) -> Box<ConfigError> {
         let mut error = self.fail(format!("{what} is known, but not available in this version"));
-        error.found = self.node.describe();
+        error.found = self.node.bare();
         error
     }
 

@@ -46,6 +46,13 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
         }
         return set(engine, cluster, &endpoints)?.ok_or_else(missing);
     }
+    if changes.iter().any(|change| change.op == host_op::ENDPOINTS) {
+        return Err(invalid(&format!(
+            "endpoints of a whole assignment stand alone in their call, and there are {} changes; apply them first or \
+             afterwards",
+            changes.len()
+        )));
+    }
     let mut endpoints = engine.core.endpoints(cluster).ok_or_else(missing)?;
     if changes.iter().any(|change| change.op == host_op::SET) {
         if changes.iter().any(|change| change.op != host_op::SET) {
@@ -150,7 +157,6 @@ fn one(endpoints: &mut Endpoints, change: &HostChange<'_>) -> Result<(), String>
             }
             insert(endpoints, spec, &at)
         }
-        host_op::ENDPOINTS => Err("endpoints of a whole assignment stand alone in their call".into()),
         op => Err(format!("unknown operation {op}; use 0 set, 1 add, 2 remove, 3 change or 4 endpoints")),
     }
 }

@@ -175,10 +175,8 @@ fn read_file(path: &str) -> Result<Stamped, Error> {
 
 /// `{"a.b": 1, "a": {"c": true}}`, flattened.
 fn runtime(document: &Document<'_>) -> Result<Vec<(String, Value)>, Error> {
-    let text = std::str::from_utf8(document.text)
-        .map_err(|_| Error::misuse(Misuse::Invalid, "the runtime document is not UTF-8"))?;
-    let values = nexthop_config::parse_metadata_json(text)
-        .map_err(|reason| Error::misuse(Misuse::Invalid, format!("the runtime document: {reason}")))?;
+    let name = name_or(document.name, || "<runtime>".into());
+    let values = nexthop_config::parse_runtime_json(&name, document.text).map_err(Error::Config)?;
     let mut flat = Vec::new();
     for (key, value) in values {
         flatten(key, value, &mut flat);

@@ -88,7 +88,7 @@ impl LastError {
     }
 }
 
-/// The sentence of this thread's last failed call.
+/// The sentence of this thread's last failed call: what was wrong, what was found, what to do.
 pub fn last_error() -> String {
     LAST.with_borrow(|last| last.sentence.clone())
 }

@@ -1,11 +1,11 @@
 //! The calls of every attempt: one look-up of the thread's seat, one of the request, no allocation.
 
-use super::NOW;
 use super::local::{Local, Seat};
 use super::registry::{Engine, index_of};
+use super::{LAST_NUMBER, NOW};
 use nexthop_engine::Time;
 use nexthop_engine::engine::{Core, Report, Stateless, UNKNOWN_TARGET};
-use nexthop_engine::ids::engine_of;
+use nexthop_engine::ids::{engine_of, is_attempt};
 use nexthop_engine::outcome::{Decision, Head, Misuse, Outcome, Packed, Ready, Verdict, action, bits, kind};
 use nexthop_engine::worker::Worker;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,6 +50,18 @@ fn engine_index(id: u64) -> Result<u32, Misuse> {
     }
 }
 
+/// The same for a call that is about a request.
+#[inline]
+fn engine_of_request(id: u64) -> Result<u32, Misuse> {
+    if is_attempt(id) { Err(Misuse::Invalid) } else { engine_index(id) }
+}
+
+/// The same for a call that is about an attempt.
+#[inline]
+fn engine_of_attempt(id: u64) -> Result<u32, Misuse> {
+    if is_attempt(id) { engine_index(id) } else { Err(Misuse::Invalid) }
+}
+
 /// This thread's seat at an engine.
 #[inline]
 fn seated(local: &mut Local, engine: u64) -> Result<&mut Seat, Misuse> {
@@ -70,7 +82,7 @@ fn after(engine: &Engine, signals: u16) {
     }
 }
 
-/// A stateless attempt: `number` is its attempt number, `key` replaces the hash policies.
+/// A stateless attempt: `number` is its attempt number, 1 to [`LAST_NUMBER`]; `key` replaces the hash policies.
 #[inline]
 pub fn pick(
     local: &mut Local,
@@ -81,7 +93,7 @@ pub fn pick(
     now: u64,
     out: &mut Decision,
 ) -> Result<(), Misuse> {
-    if target == 0 {
+    if target == 0 || number.wrapping_sub(1) >= LAST_NUMBER {
         return Err(Misuse::Invalid);
     }
     let seat = seated(local, engine)?;
@@ -97,6 +109,9 @@ pub fn begin(
     now: u64,
     out: &mut Decision,
 ) -> Result<(), Misuse> {
+    if head.number > LAST_NUMBER {
+        return Err(Misuse::Invalid);
+    }
     let seat = seated(local, engine)?;
     let stateless = (head.number != 0).then_some(Stateless { number: head.number });
     guarded(seat, 0, now, |core, worker, at| core.begin(worker, head, stateless, at, out))
@@ -105,7 +120,7 @@ pub fn begin(
 /// The next attempt, or: is it my turn?
 #[inline]
 pub fn choose(local: &mut Local, request: u64, now: u64, out: &mut Decision) -> Result<(), Misuse> {
-    let seat = local.seat(engine_index(request)?)?;
+    let seat = local.seat(engine_of_request(request)?)?;
     guarded(seat, request, now, |core, worker, at| core.choose(worker, request, at, out))?;
     after(&seat.engine, out.bits);
     Ok(())
@@ -114,11 +129,22 @@ pub fn choose(local: &mut Local, request: u64, now: u64, out: &mut Decision) -> 
 #[inline]
 fn answered(
     local: &mut Local,
+    attempt: u64,
+    now: u64,
+    f: impl FnOnce(&Core, &mut Worker, Time) -> Packed,
+) -> Verdict {
+    answered_by(local, engine_of_attempt(attempt), attempt, now, f)
+}
+
+#[inline]
+fn answered_by(
+    local: &mut Local,
+    index: Result<u32, Misuse>,
     id: u64,
     now: u64,
     f: impl FnOnce(&Core, &mut Worker, Time) -> Packed,
 ) -> Verdict {
-    let seat = match engine_index(id).and_then(|index| local.seat(index)) {
+    let seat = match index.and_then(|index| local.seat(index)) {
         Ok(seat) => seat,
         Err(misuse) => return misuse.into(),
     };
@@ -226,12 +252,22 @@ pub fn finish(local: &mut Local, request: u64, reason: u32, now: u64) -> Verdict
     if !(1..=5).contains(&reason) {
         return Misuse::Invalid.into();
     }
-    released(answered(local, request, now, |core, worker, at| core.finish(worker, request, reason, at)))
+    let index = engine_of_request(request);
+    released(answered_by(local, index, request, now, |core, worker, at| {
+        core.finish(worker, request, reason, at)
+    }))
 }
 
 /// Releases are idempotent, also once the engine is gone.
 fn released(verdict: Verdict) -> Verdict {
     if verdict.code == Misuse::Closed as i8 { Verdict::default() } else { verdict }
+}
+
+/// Whether an attempt can be handed over to its response's body: it was answered and has not ended. Else
+/// [`Misuse::State`] or [`Misuse::Ended`].
+pub fn answered_already(local: &mut Local, attempt: u64) -> Result<(), Misuse> {
+    let seat = local.seat(engine_of_attempt(attempt)?)?;
+    if seat.engine.core.is_answered(attempt)? { Ok(()) } else { Err(Misuse::State) }
 }
 
 /// A fact about a request or attempt, see [`note`](mod@nexthop_engine::outcome::note). Returns bits.

@@ -27,13 +27,13 @@ mod waiting;
 pub use error::{Error, LastError, keep_error, last_error, set_last_error};
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use hot::{
-    NO_SUCH_TARGET, begin, cancel, choose, complete, complete_next, complete_status, end, fail, fail_with,
-    finish, headers, note, pick, poll_ready,
+    NO_SUCH_TARGET, answered_already, begin, cancel, choose, complete, complete_next, complete_status, end,
+    fail, fail_with, finish, headers, note, pick, poll_ready,
 };
 pub use local::{Local, with_local};
 pub use metrics::Metric;
 pub use names::name;
-pub use sentence::{sentence, sentence_of_head};
+pub use sentence::{Asked, Call, sentence, sentence_of, sentence_of_head};
 pub use text::metadata_json;
 pub use types::{Document, EngineInfo, HostChange, Options, clock, document_kind, host_fields, host_op};
 pub use waiting::wait_for;
@@ -54,7 +54,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// `now` argument: read the engine's clock.
 pub const NOW: u64 = 0;
 
-/// The last attempt number of a stateless pick: what is larger was a negative number somewhere. For faces to check.
+/// The last attempt number of a stateless pick: what is larger was a negative number somewhere.
 pub const LAST_NUMBER: u32 = i32::MAX.cast_unsigned();
 
 /// How many timers run at their own instants in one [`advance`].
@@ -80,7 +80,7 @@ fn with_engine<R>(engine: u64, f: impl FnOnce(&Engine) -> Result<R, Error>) -> R
 
 fn of_request(id: u64) -> Result<Arc<Engine>, Error> {
     match engine_of(id) {
-        0 => Err(Error::misuse(Misuse::Invalid, "the handle is zero; take it from a decision")),
+        0 => Err(Error::misuse(Misuse::Invalid, "the handle is zero; take one from a decision")),
         index => registry::at_index(index)
             .ok_or_else(|| Error::misuse(Misuse::Closed, "the engine of this request was closed")),
     }
@@ -178,7 +178,7 @@ pub fn resolve(engine: u64, name: &str) -> Result<u32, Error> {
 }
 
 /// A text: 1 stats JSON, 2 Prometheus, 4 load report JSON, 9 explain(attempt id in decimal) JSON, 10 hosts JSON
-/// (of the cluster `arg`, or all), 11 host(address) JSON.
+/// (of the cluster `arg`, or all), 11 host(address) JSON. A name that nothing has is [`Misuse::NotFound`].
 pub fn text(engine: u64, what: u32, arg: &str) -> Result<String, Error> {
     with_engine(engine, |engine| text::render(engine, what, arg))
 }

@@ -29,6 +29,10 @@ pub(super) fn render(engine: &Engine, what: u32, arg: &str) -> Result<String, Er
         }
         10 => {
             let (states, now) = (engine.core.host_states(arg), engine.at(super::NOW));
+            if states.is_empty() && !arg.is_empty() && engine.core.assignment_names(arg).is_empty() {
+                let hint = super::changes::nearest(arg, &engine.core.target_names());
+                return Err(Error::misuse(Misuse::NotFound, format!("no cluster {arg:?}{hint}")));
+            }
             Ok(Json::Array(states.iter().map(|state| host(state, now)).collect()).to_string())
         }
         11 => {

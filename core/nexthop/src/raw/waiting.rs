@@ -2,9 +2,10 @@
 
 use super::error::Error;
 use super::registry;
+use super::sentence::{Asked, Call, sentence_of};
 use nexthop_engine::Misuse;
 use nexthop_engine::engine::WaitsFor;
-use nexthop_engine::ids::engine_of;
+use nexthop_engine::ids::{engine_of, is_attempt};
 use nexthop_engine::sync::{Mutex, MutexGuard};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
@@ -48,20 +49,25 @@ impl Waiters {
 }
 
 /// Blocks this thread until asking `choose` again makes sense, at most `max_ns` and at most a second.
-/// A request that is being waited for here is not listed by `poll_ready`.
+/// A request that is being waited for here is not listed by `poll_ready`. One that is over is [`Misuse::Ended`].
 pub fn wait_for(request: u64, max_ns: u64) -> Result<(), Error> {
-    let engine = registry::at_index(engine_of(request))
-        .ok_or_else(|| Error::misuse(Misuse::Closed, "the engine of this request was closed"))?;
-    if request == 0 {
-        return Err(Error::misuse(Misuse::Invalid, "the request handle is zero"));
+    let wrong = |misuse| Error::misuse(misuse, sentence_of(&Asked::about(Call::Wait, request), misuse));
+    if is_attempt(request) || engine_of(request) == 0 {
+        return Err(wrong(Misuse::Invalid));
     }
+    let engine = registry::at_index(engine_of(request)).ok_or_else(|| wrong(Misuse::Closed))?;
     let until = Instant::now() + Duration::from_nanos(max_ns).min(LONGEST);
     let waiters = &engine.waiters;
     waiters.blocked.fetch_add(1, AcqRel);
     let mut held = waiters.lock.lock();
+    let mut over = false;
     loop {
         match engine.core.waits_for(request) {
             WaitsFor::Nothing => break,
+            WaitsFor::Over => {
+                over = true;
+                break;
+            }
             // Over by time alone; a notification may be a manual clock that moved.
             WaitsFor::Time => {
                 (held, _) = waiters.condition.wait_until(held, until);
@@ -71,9 +77,9 @@ pub fn wait_for(request: u64, max_ns: u64) -> Result<(), Error> {
                 if engine.is_closed() {
                     break;
                 }
-                let over;
-                (held, over) = waiters.condition.wait_until(held, until);
-                if over {
+                let late;
+                (held, late) = waiters.condition.wait_until(held, until);
+                if late {
                     break;
                 }
             }
@@ -81,7 +87,7 @@ pub fn wait_for(request: u64, max_ns: u64) -> Result<(), Error> {
     }
     drop(held);
     waiters.blocked.fetch_sub(1, AcqRel);
-    Ok(())
+    if over { Err(wrong(Misuse::Ended)) } else { Ok(()) }
 }
 
 /// What threads sleep on.

@@ -9,9 +9,10 @@ mod table;
 use languages::Language;
 use nexthop_lab::{Lab, Settings};
 use outcome::Run;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
-use tokio::io::AsyncBufReadExt;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 
 const USAGE: &str = "usage: demo [--langs rust,c,python,node,java,go] [--requests N]";
 
@@ -79,7 +80,7 @@ async fn demo(arguments: &Arguments) -> std::io::Result<bool> {
         lab.stop().await;
         runs.push((language, run));
     }
-    eprint!("\r\x1b[K");
+    progress("");
     print!("{}", table::render(&runs));
     let ran = runs.iter().any(|(_, run)| run.is_ok());
     let failed = runs.iter().any(|(_, run)| run.as_ref().is_err_and(|why| !why.starts_with("skipped")));
@@ -95,9 +96,24 @@ fn root() -> std::io::Result<PathBuf> {
     found.ok_or_else(|| std::io::Error::other("examples/envoy.yaml is not here; run in the project's folder"))
 }
 
+/// Shows one line of progress in place of the last one; a log would only be flooded by it.
+fn progress(line: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{line}");
+    }
+}
+
+/// What a program said, without the lines that it took back for progress.
+fn said(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    // Progress ends in no newline of its own.
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    whole.split_inclusive('\n').map(|line| line.rsplit('\r').next().unwrap_or(line)).collect()
+}
+
 /// Runs one language and reads its lines; its progress goes through to the terminal.
 async fn experiment(language: &Language, root: &std::path::Path, requests: u32) -> Result<Vec<Run>, String> {
-    eprint!("\r\x1b[K{}  starting", language.name);
+    progress(&format!("{}  starting", language.name));
     if let Some(mut first) = language.prepare(root) {
         let status = first.stdin(Stdio::null()).status().await.map_err(|error| error.to_string())?;
         if !status.success() {
@@ -111,11 +127,12 @@ async fn experiment(language: &Language, root: &std::path::Path, requests: u32) 
         .env("REQUESTS", requests.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
+        .stderr(if std::io::stderr().is_terminal() { Stdio::inherit() } else { Stdio::piped() })
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("cannot run it: {error}"))?;
     let Some(stdout) = child.stdout.take() else { return Err("no output".into()) };
+    let mut stderr = child.stderr.take();
     let mut lines = tokio::io::BufReader::new(stdout).lines();
     let mut runs = Vec::new();
     let limit = std::time::Duration::from_secs(300);
@@ -125,6 +142,14 @@ async fn experiment(language: &Language, root: &std::path::Path, requests: u32) 
         }
         child.wait().await.map_err(|error| error.to_string())
     };
+    let listening = async {
+        let mut bytes = Vec::new();
+        if let Some(stderr) = &mut stderr {
+            let _ = stderr.read_to_end(&mut bytes).await;
+        }
+        eprint!("{}", said(&bytes));
+    };
+    let reading = async { tokio::join!(reading, listening).0 };
     let status =
         tokio::time::timeout(limit, reading).await.map_err(|_| "took longer than 300 s".to_owned())??;
     if !status.success() {

@@ -114,7 +114,11 @@ public final class Attempt implements AutoCloseable, Choice {
     return Durations.of(remaining);
   }
 
-  /** Between two pieces of the body; null = no limit. */
+  /**
+   * Between two pieces of the body; null = no limit.
+   *
+   * @throws UsageException {@code ended}: it is too long ago; {@code closed}
+   */
   public Duration idleTimeout() {
     return Facts.of(requestId).idleTimeout();
   }
@@ -155,12 +159,22 @@ public final class Attempt implements AutoCloseable, Choice {
     return builder;
   }
 
-  /** The whole report: this status, and nothing that needs a header. */
+  /**
+   * The whole report: this status, and nothing that needs a header.
+   *
+   * @throws UsageException {@code invalid}: the status is not 0 or 100 to 999; {@code ended}: it was reported before;
+   *     {@code state}: it was answered, use {@code end}; {@code closed}
+   */
   public Verdict complete(int status) {
     return reported(Native.complete(id, status));
   }
 
-  /** The whole report. */
+  /**
+   * The whole report.
+   *
+   * @throws UsageException {@code invalid}: the status is not 0 or 100 to 999; {@code ended}: it was reported before;
+   *     {@code state}: it was answered, use {@code end}; {@code closed}
+   */
   public Verdict complete(int status, HeaderSource headers) {
     Objects.requireNonNull(headers, "headers");
     byte[] block = engine.wants.block(wanted(status), headers);
@@ -168,13 +182,23 @@ public final class Attempt implements AutoCloseable, Choice {
         : reported(Native.report(0, id, Checks.status(status), 0, -1, 0, 0, 0, block, null));
   }
 
-  /** The whole report. */
+  /**
+   * The whole report.
+   *
+   * @throws UsageException {@code invalid}: the status is not 0 or 100 to 999; {@code ended}: it was reported before;
+   *     {@code state}: it was answered, use {@code end}; {@code closed}
+   */
   public Verdict complete(Outcome outcome) {
     Objects.requireNonNull(outcome, "outcome");
     return reported(report(0, outcome));
   }
 
-  /** Response headers are there: retry or forward? After forward, {@code end} is due. */
+  /**
+   * Response headers are there: retry or forward? After forward, {@code end} is due.
+   *
+   * @throws UsageException {@code invalid}: the status is not 0 or 100 to 999; {@code ended}: it was reported before;
+   *     {@code state}: it was answered, use {@code end}; {@code closed}
+   */
   public Verdict onHeaders(int status, HeaderSource headers) {
     Objects.requireNonNull(headers, "headers");
     byte[] block = engine.wants.block(wanted(status), headers);
@@ -186,18 +210,30 @@ public final class Attempt implements AutoCloseable, Choice {
     return reported(word);
   }
 
-  /** The stream is over. */
+  /**
+   * The stream is over.
+   *
+   * @throws UsageException {@code state}: no headers were reported; {@code closed}
+   */
   public void end() {
     released(Native.end(id));
   }
 
-  /** The stream is over, with trailers. */
+  /**
+   * The stream is over, with trailers.
+   *
+   * @throws UsageException {@code state}: no headers were reported; {@code closed}
+   */
   public void end(Outcome trailers) {
     Objects.requireNonNull(trailers, "trailers");
     released(report(2, trailers));
   }
 
-  /** It failed; after {@code onHeaders}: the body broke. */
+  /**
+   * It failed; after {@code onHeaders}: the body broke.
+   *
+   * @throws UsageException {@code ended}: it was reported before; {@code closed}
+   */
   public Verdict fail(Failure failure) {
     Objects.requireNonNull(failure, "failure");
     return failed(Native.fail(id, failure.number));
@@ -206,6 +242,8 @@ public final class Attempt implements AutoCloseable, Choice {
   /**
    * It failed with this exception of an HTTP client. An exception that is not the upstream's fault cancels the
    * attempt; the verdict then never says retry.
+   *
+   * @throws UsageException {@code ended}: it was reported before; {@code closed}
    */
   public Verdict fail(Throwable failure) {
     Objects.requireNonNull(failure, "failure");
@@ -219,7 +257,11 @@ public final class Attempt implements AutoCloseable, Choice {
     return failed(report(phase, Outcome.failed(kind).detail(Failures.detail(failure))));
   }
 
-  /** A fact before the report. Nothing happens when the attempt has ended. */
+  /**
+   * A fact before the report. Nothing happens when the attempt has ended.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public void note(Note what) {
     Objects.requireNonNull(what, "what");
     engine.note(id, what);
@@ -228,12 +270,15 @@ public final class Attempt implements AutoCloseable, Choice {
   /**
    * Hands the attempt over to this response stream: its end, error or early cancel reports. From then on leaving a
    * scope and {@link Request#close} leave the attempt alone.
+   *
+   * @throws UsageException {@code state}: no headers were reported; {@code ended}: it has ended, or its body was
+   *     handed over before
    */
   public <T> Flow.Publisher<T> body(Flow.Publisher<T> chunks) {
     Objects.requireNonNull(chunks, "chunks");
     if (!STATE.compareAndSet(this, ANSWERED, HANDED)) {
       int now = (int) STATE.getAcquire(this);
-      throw now == OPEN ? new UsageException("state", "attempt " + number + " has no response: report headers first")
+      throw now == OPEN ? new UsageException("state", "the attempt has no response yet; report its headers before handing over the body")
           : new UsageException("ended", "attempt " + number + " has ended or its body was handed over already");
     }
     if (request != null) {
@@ -242,12 +287,20 @@ public final class Attempt implements AutoCloseable, Choice {
     return new BodyPublisher<>(this, chunks);
   }
 
-  /** Why this host: the whole trail when the head asked for it, else one line. */
+  /**
+   * Why this host: the whole trail when the head asked for it, else one line.
+   *
+   * @throws UsageException {@code not_found}: it is too long ago; {@code closed}
+   */
   public Explanation explain() {
     return new Explanation(Json.object(engine.text(EXPLAIN_ATTEMPT, Long.toUnsignedString(id))));
   }
 
-  /** Drops the attempt: no outlier report, no retry. Harmless when it has ended. */
+  /**
+   * Drops the attempt: no outlier report, no retry. Harmless when it has ended.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public void cancel() {
     released(Native.cancel(id));
   }

@@ -4,11 +4,20 @@ package io.nexthop;
 final class Checks {
   private Checks() {}
 
-  /** A status that fits the boundary's 16 bits; whether it is legal is the engine's to say. */
+  /** A status, in the words of the library: the boundary has 16 bits for it. */
   static int status(int status) {
     if (status != 0 && (status < 100 || status > 999)) {
-      throw Errors.invalid("status is " + status + ", not 0 or 100 to 999");
+      throw Errors.invalid("the status is " + status + "; it is 100 to 999, or 0 for a success without one");
     }
     return status;
+  }
+
+  /** An attempt number, told as the signed number that it is here. */
+  static int number(int attempt) {
+    if (attempt < 1) {
+      throw Errors.invalid(
+          "the attempt number is " + attempt + "; attempts count from 1 to " + Integer.MAX_VALUE);
+    }
+    return attempt;
   }
 }

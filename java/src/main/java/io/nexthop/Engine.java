@@ -58,12 +58,22 @@ public final class Engine implements AutoCloseable {
     cleanable = Collected.CLEANER.register(this, () -> Native.engineFree(id));
   }
 
-  /** An engine made from these files. */
+  /**
+   * An engine made from these files.
+   *
+   * @throws ConfigException a document was refused, or a file could not be read; nothing has changed
+   * @throws UsageException {@code invalid}: no files; {@code limit}: 1,023 engines are there
+   */
   public static Engine fromFile(Path... files) {
     return builder().file(files).build();
   }
 
-  /** An engine made from the text of these documents. */
+  /**
+   * An engine made from the text of these documents.
+   *
+   * @throws ConfigException a document was refused, or a file could not be read; nothing has changed
+   * @throws UsageException {@code invalid}: no documents; {@code limit}: 1,023 engines are there
+   */
   public static Engine fromString(String... documents) {
     return builder().text(documents).build();
   }
@@ -78,12 +88,22 @@ public final class Engine implements AutoCloseable {
     return new String(Native.version(), StandardCharsets.UTF_8);
   }
 
-  /** Replaces all documents by these files, whole or not at all. */
+  /**
+   * Replaces all documents by these files, whole or not at all.
+   *
+   * @throws ConfigException a document was refused, or a file could not be read; nothing has changed
+   * @throws UsageException {@code invalid}: no files; {@code closed}
+   */
   public LoadReport updateFile(Path... files) {
     return update(new Documents().files(files));
   }
 
-  /** Replaces all documents by these texts, whole or not at all. */
+  /**
+   * Replaces all documents by these texts, whole or not at all.
+   *
+   * @throws ConfigException a document was refused, or a file could not be read; nothing has changed
+   * @throws UsageException {@code invalid}: no documents; {@code closed}
+   */
   public LoadReport updateString(String... documents) {
     return update(new Documents().texts(documents));
   }
@@ -95,7 +115,11 @@ public final class Engine implements AutoCloseable {
     return loadReport();
   }
 
-  /** Re-reads the files that changed and says whether it swapped. Bad content is no error: an event tells. */
+  /**
+   * Re-reads the files that changed and says whether it swapped. Bad content is no error: an event tells.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public boolean reload() {
     boolean swapped = check(Native.reload(id)) == 1;
     if (swapped) {
@@ -105,7 +129,11 @@ public final class Engine implements AutoCloseable {
     return swapped;
   }
 
-  /** Makes these the hosts of a cluster. */
+  /**
+   * Makes these the hosts of a cluster.
+   *
+   * @throws UsageException {@code not_found}: no such cluster; {@code invalid}: a change is wrong; {@code closed}
+   */
   public long setHosts(String cluster, String... addresses) {
     if (Objects.requireNonNull(addresses, "addresses").length == 0) {
       // A batch of no changes changes nothing; an assignment without endpoints takes every host away.
@@ -119,7 +147,11 @@ public final class Engine implements AutoCloseable {
     return apply(cluster, changes);
   }
 
-  /** Changes hosts of a cluster, whole or not at all; gives the new epoch. */
+  /**
+   * Changes hosts of a cluster, whole or not at all; gives the new epoch.
+   *
+   * @throws UsageException {@code not_found}: no such cluster; {@code invalid}: a change is wrong; {@code closed}
+   */
   public long apply(String cluster, Collection<HostChange> changes) {
     Objects.requireNonNull(cluster, "cluster");
     Objects.requireNonNull(changes, "changes");
@@ -141,6 +173,9 @@ public final class Engine implements AutoCloseable {
    * Makes a {@code ClusterLoadAssignment} the endpoints of a cluster, as Envoy's EDS would, or an instance list of Nacos,
    * Spring, Consul, Eureka or Kubernetes (JSON or YAML).
    * The {@code cluster_name} of an assignment must be the cluster's name, or that of its EDS service.
+   *
+   * @throws ConfigException the endpoints were refused
+   * @throws UsageException {@code not_found}: no such cluster; {@code invalid}: a change is wrong; {@code closed}
    */
   public long applyEndpoints(String cluster, String assignment) {
     return apply(cluster, List.of(HostChange.endpoints(Objects.requireNonNull(assignment, "assignment"))));
@@ -157,54 +192,72 @@ public final class Engine implements AutoCloseable {
     int target = target(head.target());
     byte[] packed = head.pack(target, 0, wants, List.of());
     Executor own = head.executor() != null ? head.executor() : executor;
-    return new Request(this, packed, head.path(), head.cluster(), own);
+    return new Request(this, packed, head.path(), head.target(), own);
   }
 
-  /** A stateless attempt with this attempt number, from 1; a loop elsewhere decides about the next one. */
+  /**
+   * A stateless attempt with this attempt number, from 1; a loop elsewhere decides about the next one.
+   *
+   * @throws RefusedException there will be no attempt
+   * @throws WouldWaitException there is none now, and a stateless choice does not wait
+   * @throws UsageException {@code invalid}: the number is not 1 or more; {@code closed}; {@code limit}
+   */
   public Attempt chooseHost(String cluster, int attempt) {
     Objects.requireNonNull(cluster, "cluster");
     int target = target(cluster);
     DecisionBuffer d = DecisionBuffer.take();
     try {
-      int kind = Native.pick(id, target, attempt, d.address);
-      return kind == DecisionBuffer.GO ? attempt(null, d) : granted(stateless(kind, d));
+      int kind = Native.pick(id, target, Checks.number(attempt), d.address);
+      return kind == DecisionBuffer.GO ? attempt(null, d) : granted(stateless(kind, cluster, d));
     } finally {
       d.give();
     }
   }
 
-  /** As {@link #chooseHost(String, int)} with a key in place of the hash policies. */
+  /**
+   * As {@link #chooseHost(String, int)} with a key in place of the hash policies.
+   *
+   * @throws RefusedException there will be no attempt
+   * @throws WouldWaitException there is none now, and a stateless choice does not wait
+   * @throws UsageException {@code invalid}: the number is not 1 or more; {@code closed}; {@code limit}
+   */
   public Attempt chooseHost(String cluster, int attempt, byte[] key) {
     Objects.requireNonNull(cluster, "cluster");
     Objects.requireNonNull(key, "key");
     int target = target(cluster);
     DecisionBuffer d = DecisionBuffer.take();
     try {
-      int kind = Native.pickKey(id, target, attempt, key, d.address);
-      return kind == DecisionBuffer.GO ? attempt(null, d) : granted(stateless(kind, d));
+      int kind = Native.pickKey(id, target, Checks.number(attempt), key, d.address);
+      return kind == DecisionBuffer.GO ? attempt(null, d) : granted(stateless(kind, cluster, d));
     } finally {
       d.give();
     }
   }
 
-  /** A stateless choice with a whole head and the addresses that were tried before; never waits or throws one. */
+  /**
+   * A stateless choice with a whole head and the addresses that were tried before; never waits or throws one.
+   *
+   * @throws UsageException {@code invalid}: the head is wrong; {@code limit}: its texts have more than 60 KiB; {@code
+   *     closed}
+   */
   public Choice tryChooseHost(Head head, int attempt, Collection<String> tried) {
     Objects.requireNonNull(head, "head");
     Objects.requireNonNull(tried, "tried");
     int target = target(head.target());
-    if (attempt < 1) {
-      throw Errors.invalid("attempt is " + attempt + ", not 1 or more");
-    }
-    byte[] packed = head.pack(target, attempt, wants, tried);
+    byte[] packed = head.pack(target, Checks.number(attempt), wants, tried);
     DecisionBuffer d = DecisionBuffer.take();
     try {
-      return stateless(Native.begin(id, packed, d.address), d);
+      return stateless(Native.begin(id, packed, d.address), head.target(), d);
     } finally {
       d.give();
     }
   }
 
-  /** Runs what is due; null = nothing is scheduled, else when it is due again. Servers with traffic need no call. */
+  /**
+   * Runs what is due; null = nothing is scheduled, else when it is due again. Servers with traffic need no call.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public Duration maintain() {
     try {
       signals(check(Native.maintain(id)));
@@ -214,7 +267,12 @@ public final class Engine implements AutoCloseable {
     }
   }
 
-  /** Moves a manual clock; who waits asks again. */
+  /**
+   * Moves a manual clock; who waits asks again.
+   *
+   * @throws UsageException {@code state}: the clock is not manual; {@code invalid}: negative, or past 292 years;
+   *     {@code closed}
+   */
   public void advance(Duration by) {
     long nanos = Durations.nanos("by", Objects.requireNonNull(by, "by"));
     int status = Native.advance(id, nanos);
@@ -230,7 +288,11 @@ public final class Engine implements AutoCloseable {
     List.copyOf(waiting.values()).forEach(Request::wake);
   }
 
-  /** What happened since the last call, oldest first. */
+  /**
+   * What happened since the last call, oldest first.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public List<Map<String, Object>> events() {
     List<Map<String, Object>> all = new ArrayList<>();
     for (;;) {
@@ -246,7 +308,11 @@ public final class Engine implements AutoCloseable {
     }
   }
 
-  /** Counters and gauges under Envoy's names. */
+  /**
+   * Counters and gauges under Envoy's names.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public Map<String, Object> stats() {
     return Json.object(text(STATS, ""));
   }
@@ -256,7 +322,11 @@ public final class Engine implements AutoCloseable {
     return Json.objects(text(METRICS, "")).stream().map(Metric::of).toList();
   }
 
-  /** The same in Prometheus' text format. */
+  /**
+   * The same in Prometheus' text format.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public String prometheus() {
     return text(PROMETHEUS, "");
   }
@@ -271,7 +341,11 @@ public final class Engine implements AutoCloseable {
     return Json.object(text(EFFECTIVE, Objects.requireNonNull(cluster, "cluster")));
   }
 
-  /** What became of the documents. */
+  /**
+   * What became of the documents.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public LoadReport loadReport() {
     return new LoadReport(Json.object(text(LOAD_REPORT, "")));
   }
@@ -281,27 +355,47 @@ public final class Engine implements AutoCloseable {
     return new LoadReport(Json.object(text(LOAD_REPORT, whole ? "all" : "")));
   }
 
-  /** What deserves a second look in the documents: {@code findings}, each with place, code, severity, effect and advice. */
+  /**
+   * What deserves a second look in the documents: {@code findings}, each with place, code, severity, effect and advice.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public Map<String, Object> lint() {
     return Json.object(text(LINT, ""));
   }
 
-  /** The hosts of one cluster, or all when it is empty, with health and counters. */
+  /**
+   * The hosts of one cluster, or all when it is empty, with health and counters.
+   *
+   * @throws UsageException {@code not_found}: no such cluster; {@code closed}
+   */
   public List<Map<String, Object>> hosts(String cluster) {
     return Json.objects(text(HOSTS, Objects.requireNonNull(cluster, "cluster")));
   }
 
-  /** Counts applied updates. */
+  /**
+   * Counts applied updates.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public long epoch() {
     return info()[0];
   }
 
-  /** Requests that are not done. */
+  /**
+   * Requests that are not done.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public long liveRequests() {
     return info()[1];
   }
 
-  /** Seed in use. */
+  /**
+   * Seed in use.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
   public long seed() {
     return info()[2];
   }
@@ -362,6 +456,15 @@ public final class Engine implements AutoCloseable {
     return known.number;
   }
 
+  /** Why nothing is called so, with the nearest name; empty when something is. */
+  String missing(String name) {
+    if (Native.resolve(id, Packer.utf8("name", name)) != Errors.NOT_FOUND) {
+      return "";
+    }
+    byte[] sentence = Native.lastError();
+    return sentence == null ? "" : new String(sentence, StandardCharsets.UTF_8);
+  }
+
   /** The attempt that was granted; when its host cannot be told, it is given back. */
   Attempt attempt(Request request, DecisionBuffer d) {
     Attempt attempt;
@@ -385,7 +488,7 @@ public final class Engine implements AutoCloseable {
     signals(check(Native.note(about, what.number)));
   }
 
-  private Choice stateless(int kind, DecisionBuffer d) {
+  private Choice stateless(int kind, String name, DecisionBuffer d) {
     if (kind < 0) {
       throw Errors.of(kind);
     }
@@ -399,7 +502,7 @@ public final class Engine implements AutoCloseable {
       long word = Native.finish(d.request(), CLIENT_GONE); // nobody could ask for it again
       bits |= word < 0 ? 0 : Verdict.bits(word);
     } else {
-      choice = Replies.refusal(d);
+      choice = Replies.refusal(this, name, d);
     }
     signals(bits);
     return choice;

@@ -87,7 +87,11 @@ public final class EngineBuilder {
     return this;
   }
 
-  /** 0 = one per thread; else this many for all threads. */
+  /**
+   * 0 = one per thread; else this many for all threads.
+   *
+   * @throws UsageException {@code invalid}: it is negative
+   */
   public EngineBuilder workers(int count) {
     if (count < 0) {
       throw Errors.invalid("workers is negative: " + count);
@@ -102,13 +106,21 @@ public final class EngineBuilder {
     return this;
   }
 
-  /** How long after its request's deadline an unreported attempt counts as lost; 300 s when not given. */
+  /**
+   * How long after its request's deadline an unreported attempt counts as lost; 300 s when not given.
+   *
+   * @throws UsageException {@code invalid}: it is negative
+   */
   public EngineBuilder lease(Duration value) {
     lease = Durations.nanos("lease", Objects.requireNonNull(value, "lease"));
     return this;
   }
 
-  /** How many events are kept; 1,024 when not given. */
+  /**
+   * How many events are kept; 1,024 when not given.
+   *
+   * @throws UsageException {@code invalid}: it is negative
+   */
   public EngineBuilder events(int count) {
     if (count < 0) {
       throw Errors.invalid("events is negative: " + count);
@@ -129,7 +141,12 @@ public final class EngineBuilder {
     return this;
   }
 
-  /** The engine. */
+  /**
+   * The engine.
+   *
+   * @throws ConfigException a document was refused, or a file could not be read; nothing has changed
+   * @throws UsageException {@code invalid}: no documents; {@code limit}: 1,023 engines are there
+   */
   public Engine build() {
     long[] id = new long[1];
     int status = Native.engineNew(workers, seed, lease, events, clock.ordinal(), draws, documents.done(), id);

@@ -1,5 +1,7 @@
 package io.nexthop;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -34,6 +36,8 @@ public final class Head {
   private static final int EXPLAIN = 2;
   private static final int REPLAY = 4;
   private static final int HASH = 8;
+  /** Where {@link #pack} puts the body: behind four numbers and the priority. */
+  private static final int BODY_AT = 17;
   /** Of a packed head with a short path and no headers. */
   private static final int ROOM = 128;
 
@@ -192,13 +196,13 @@ public final class Head {
     return this;
   }
 
-  /** The caller's own limit; the global limit is the smaller of it and the route's. */
+  /**
+   * The caller's own limit; the global limit is the smaller of it and the route's. Zero, as when not given, is none.
+   *
+   * @throws UsageException {@code invalid}: it is negative
+   */
   public Head timeout(Duration limit) {
-    long nanos = Durations.nanos("timeout", Objects.requireNonNull(limit, "limit"));
-    if (nanos == 0) {
-      throw Errors.invalid("timeout is zero: leave it out for no limit");
-    }
-    timeout = nanos;
+    timeout = Durations.nanos("timeout", Objects.requireNonNull(limit, "limit"));
     return this;
   }
 
@@ -225,11 +229,6 @@ public final class Head {
     return this;
   }
 
-  /** The cluster that was named, or null. */
-  String cluster() {
-    return cluster;
-  }
-
   /** What the target number stands for, as {@code resolve} takes it; null = match. */
   String target() {
     return cluster != null ? cluster : route != null ? "route:" + route : null;
@@ -241,6 +240,17 @@ public final class Head {
 
   Executor executor() {
     return executor;
+  }
+
+  /** A packed head whose streamed upload is over. */
+  static byte[] uploaded(byte[] packed) {
+    if (packed[BODY_AT] != Body.STREAMING.ordinal()) {
+      return packed;
+    }
+    byte[] whole = packed.clone();
+    int bits = ByteBuffer.wrap(packed).order(ByteOrder.nativeOrder()).getInt(0);
+    whole[BODY_AT] = (byte) ((bits & REPLAY) == 0 ? Body.ONCE : Body.REPLAYABLE).ordinal();
+    return whole;
   }
 
   byte[] pack(int target, int number, Wants wants, Collection<String> tried) {

@@ -33,7 +33,11 @@ public final class Outcome {
     return NOTHING;
   }
 
-  /** An answer with this status, 100 to 999. */
+  /**
+   * An answer with this status, 100 to 999.
+   *
+   * @throws UsageException {@code invalid}: it is not 0 or 100 to 999
+   */
   public static Outcome status(int status) {
     return new Outcome(Checks.status(status), null, -1, 0, 0, 0, null, null);
   }
@@ -49,7 +53,11 @@ public final class Outcome {
         detail);
   }
 
-  /** gRPC status when it is known without looking at headers; -1 = none. */
+  /**
+   * gRPC status when it is known without looking at headers; -1 = none.
+   *
+   * @throws UsageException {@code invalid}: it is below -1 or above 127
+   */
   public Outcome grpcStatus(int number) {
     if (number < -1 || number > 127) {
       throw Errors.invalid("grpcStatus is " + number + ", not -1 or 0 to 127");
@@ -57,13 +65,21 @@ public final class Outcome {
     return new Outcome(status, failure, number, bits, latency, bytes, headers, detail);
   }
 
-  /** From sent to headers, in place of the engine's measurement. */
+  /**
+   * From sent to headers, in place of the engine's measurement.
+   *
+   * @throws UsageException {@code invalid}: it is negative
+   */
   public Outcome latency(Duration measured) {
     long nanos = Durations.nanos("latency", Objects.requireNonNull(measured, "measured"));
     return new Outcome(status, failure, grpcStatus, bits, nanos, bytes, headers, detail);
   }
 
-  /** Body bytes, for statistics. */
+  /**
+   * Body bytes, for statistics.
+   *
+   * @throws UsageException {@code invalid}: it is negative
+   */
   public Outcome bytes(long count) {
     if (count < 0) {
       throw Errors.invalid("bytes is negative: " + count);

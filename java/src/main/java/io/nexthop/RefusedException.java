@@ -23,6 +23,9 @@ public final class RefusedException extends NexthopException {
 
   private static String sentence(Refusal refusal) {
     String resource = refusal.resource() == null ? "" : " (" + refusal.resource() + ")";
-    return refusal.refusal() + resource + ": " + refusal.reply().status() + " " + refusal.reply().flags();
+    String missing = refusal.missing().isEmpty() ? "" : "; " + refusal.missing();
+    LocalReply reply = refusal.reply();
+    return "no attempt: " + refusal.refusal() + resource + missing + "; the local reply is " + reply.status() + " "
+        + reply.flags() + ", " + reply.details();
   }
 }

@@ -8,16 +8,21 @@ import java.util.Optional;
 
 /** Reads refusals, local replies and added headers. */
 final class Replies {
+  private static final int NO_CLUSTER = 5;
+
   private Replies() {}
 
-  static Refusal refusal(DecisionBuffer d) {
+  /** The refusal of a choice for this name, as {@code resolve} takes it; null = matched. */
+  static Refusal refusal(Engine engine, String name, DecisionBuffer d) {
     int kind = d.refusal();
+    Host host = d.hostVersion() == 0 ? null : engine.hosts.get(d.host(), d.hostVersion());
+    String missing = kind == NO_CLUSTER && name != null ? engine.missing(name) : "";
     int resource = d.resource();
     long after = d.waiting();
     LocalReply reply = local(d.request());
     return new Refusal(Names.of(Names.REFUSAL, kind), resource == 0 ? null : Names.of(Names.RESOURCE, resource),
-        after == 0 || after == Durations.NEVER ? null : Durations.of(after),
-        reply != null ? reply : named(kind, d.status(), d.flags()));
+        after == 0 || after == Durations.NEVER ? null : Durations.of(after), host,
+        reply != null ? reply : named(kind, d.status(), d.flags()), missing);
   }
 
   private static LocalReply named(int kind, int status, int flags) {

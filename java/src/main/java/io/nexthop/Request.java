@@ -23,6 +23,7 @@ import java.util.function.Function;
  */
 public final class Request implements AutoCloseable, Iterable<Attempt> {
   private static final int CLIENT_GONE = 1;
+  private static final String ROUTE = "route:";
 
   final Engine engine;
   private final byte[] head;
@@ -59,7 +60,14 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
     this.executor = executor;
   }
 
-  /** The next attempt; waits in this thread for back-off, queue and hedge delay. Interrupting keeps the place. */
+  /**
+   * The next attempt; waits in this thread for back-off, queue and hedge delay. Interrupting keeps the place.
+   *
+   * @throws RefusedException there will be no attempt
+   * @throws UsageException {@code state}: an attempt is open, or its response goes on; {@code ended}; {@code
+   *     invalid}, {@code limit}: the head is wrong; {@code closed}
+   * @throws InterruptedException while waiting; the request keeps its place
+   */
   public Attempt chooseHost() throws InterruptedException {
     return Waiting.attempt(Waiting.block(this));
   }
@@ -69,7 +77,12 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
     return Waiting.later(this);
   }
 
-  /** The next attempt, a wait or a refusal; never waits. */
+  /**
+   * The next attempt, a wait or a refusal; never waits.
+   *
+   * @throws UsageException {@code state}: an attempt is open, or its response goes on; {@code ended}; {@code
+   *     invalid}, {@code limit}: the head is wrong; {@code closed}
+   */
   public Choice tryChooseHost() {
     return step();
   }
@@ -77,6 +90,9 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
   /**
    * Sends attempts until one is final: retries, waits, reports what the function leaves unreported. Its own
    * exception goes on when it is final; {@link #reply} then has what to answer. Never has two attempts in flight.
+   *
+   * @throws RefusedException there will be no attempt
+   * @throws Exception what the function threw for the last attempt
    */
   public <T> T run(SendFunction<T> send) throws Exception {
     Objects.requireNonNull(send, "send");
@@ -103,7 +119,7 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
     return Collections.unmodifiableMap(all);
   }
 
-  /** The upload of a streaming body is complete: time-outs begin. */
+  /** The upload of a streaming body is complete: time-outs begin, before the first choice with it. */
   public void bodyComplete() {
     synchronized (lock) {
       bodyDone = true;
@@ -113,33 +129,45 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
     }
   }
 
-  /** A fact between choices and reports. Nothing happens when the request has ended. */
+  /**
+   * A fact between choices and reports. Nothing happens when the request has ended.
+   *
+   * @throws UsageException {@code state}: before the first choice; {@code closed}
+   */
   public void note(Note what) {
     Objects.requireNonNull(what, "what");
     if (id == 0) {
-      throw new UsageException("state", "the request has not chosen a host yet; choose one first");
+      throw new UsageException("state", "no attempt has begun yet; choose a host first");
     }
     engine.note(id, what);
   }
 
   /** The cluster that the caller or the route named. Known after the first choice, or when it was named. */
   public String cluster() {
-    return id == 0 && named != null ? named : facts().cluster();
+    return id == 0 && named != null && !named.startsWith(ROUTE) ? named : facts().cluster();
   }
 
   /** The matched or named route. Known after the first choice. */
   public Optional<String> route() {
-    String route = id == 0 && named != null ? "" : facts().route();
+    if (id == 0 && named != null) {
+      return named.startsWith(ROUTE) ? Optional.of(named.substring(ROUTE.length())) : Optional.empty();
+    }
+    String route = facts().route();
     return route.isEmpty() ? Optional.empty() : Optional.of(route);
   }
 
-  /** The global limit; null = none. Known after the first choice. */
+  /**
+   * The global limit; null = none. Known after the first choice.
+   *
+   * @throws UsageException {@code state}: before the first choice
+   */
   public Duration timeout() {
     return facts().timeout();
   }
 
   /**
-   * Attempts until one is final. Coming round with the last attempt unreported cancels it and stops. An
+   * Attempts until one is final. Coming round with the last attempt unreported cancels it and stops; one whose headers
+   * were reported and whose body was not handed over ends. An
    * interruption while waiting ends the request and is thrown as {@link CancellationException}.
    */
   @Override
@@ -189,12 +217,9 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
       if (id != 0) {
         return Native.choose(id, d.address);
       }
-      int kind = Native.begin(engine.id, head, d.address);
+      int kind = Native.begin(engine.id, bodyDone ? Head.uploaded(head) : head, d.address);
       if (kind > 0) {
         id = d.request();
-        if (bodyDone) {
-          Native.note(id, Note.BODY_COMPLETE.number);
-        }
         if (d.remaining() == Durations.NEVER) {
           cleanable = engine.endWhenDropped(this, id); // nothing else would ever do it
         }
@@ -205,13 +230,13 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
 
   private Choice decided(int kind, DecisionBuffer d) {
     if (kind < 0) {
-      throw kind == Errors.ENDED ? Errors.of(kind, "the request has ended: make a new one") : Errors.of(kind);
+      throw kind == Errors.ENDED ? Errors.of(kind, "the request has ended; begin a new one") : Errors.of(kind);
     }
     int bits = d.bits();
     Choice choice = switch (kind) {
       case DecisionBuffer.GO -> engine.attempt(this, d);
       case DecisionBuffer.WAIT -> new Wait(Durations.of(d.waiting()), Names.of(Names.WAIT, d.refusal()));
-      default -> Replies.refusal(d);
+      default -> Replies.refusal(engine, named, d);
     };
     if (choice instanceof Refusal refusal) {
       reply = refusal.reply();
@@ -225,7 +250,7 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
 
   private Facts facts() {
     if (id == 0) {
-      throw new UsageException("state", "the request has not chosen a host yet, so its route is not known");
+      throw new UsageException("state", "no attempt has begun yet; choose a host first");
     }
     return Facts.of(id);
   }
@@ -308,6 +333,8 @@ public final class Request implements AutoCloseable, Iterable<Attempt> {
         if (last.verdict() == null) {
           last.close();
           Request.this.close();
+        } else if (last.answered()) {
+          last.end(); // its body was the loop's; one that was handed over ends by itself
         }
       }
       return !over;

@@ -2,6 +2,7 @@ package io.nexthop;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -260,6 +261,80 @@ class RequestTest {
       request.bodyComplete();
       assertEquals("FORWARD", attempt.complete(200).action().name());
       request.bodyComplete();
+    }
+  }
+
+  @Test
+  void uploadsThatAreOverBeforeTheFirstChoice() {
+    try (Engine mesh = Meshes.exact(Meshes.cluster("api", 1, ""), Meshes.routes("api", "timeout: 1s"));
+        Request running = mesh.request(Head.matching("x", "/").body(Head.Body.STREAMING));
+        Request over = mesh.request(Head.matching("x", "/").body(Head.Body.STREAMING))) {
+      assertNull(Meshes.go(running.tryChooseHost()).remaining());
+      over.bodyComplete();
+      assertEquals(Duration.ofSeconds(1), Meshes.go(over.tryChooseHost()).remaining());
+    }
+  }
+
+  @Test
+  void theLastAttemptOfALoopEndsWithIt() {
+    try (Engine mesh = Meshes.retrying(); Request request = mesh.request("api")) {
+      Attempt last = null;
+      for (Attempt attempt : request) {
+        attempt.onHeaders(200, name -> null);
+        last = attempt;
+      }
+      assertFalse(last.answered());
+      assertEquals(0, mesh.liveRequests());
+    }
+  }
+
+  @Test
+  void aWrongStateSaysWhatHelps() {
+    try (Engine mesh = Meshes.retrying()) {
+      Request request = mesh.request("api");
+      Attempt attempt = Meshes.go(request.tryChooseHost());
+      says("attempt 1 is open; report or cancel it", request::tryChooseHost);
+      says("no response headers were reported; report them first", attempt::end);
+      says("the status is 42; it is 100 to 999", () -> attempt.complete(42));
+      says("the status is -1; it is 100 to 999", () -> attempt.complete(-1));
+      attempt.onHeaders(200, name -> null);
+      says("the attempt was answered; use end", () -> attempt.complete(200));
+      says("the response of attempt 1 was forwarded", request::tryChooseHost);
+      attempt.end();
+      says("the attempt has ended", () -> attempt.complete(200));
+      says("the request has ended", request::tryChooseHost);
+      for (int number : new int[] {0, -1, Integer.MIN_VALUE}) {
+        says("attempts count from 1 to 2147483647", () -> mesh.chooseHost("api", number));
+        says("attempts count from 1 to 2147483647", () -> mesh.tryChooseHost(Head.of("api"), number, List.of()));
+      }
+    }
+  }
+
+  private static void says(String part, org.junit.jupiter.api.function.Executable call) {
+    String found = assertThrows(UsageException.class, call).getMessage();
+    assertTrue(found.contains(part), found);
+  }
+
+  @Test
+  void namesThatNothingHas() {
+    try (Engine mesh = Meshes.retrying(); Request request = mesh.request("apo")) {
+      String sentence = "no attempt: no_cluster; no cluster or route \"apo\"; did you mean \"api\"?; "
+          + "the local reply is 503 NC, cluster_not_found";
+      assertEquals(sentence, assertThrows(RefusedException.class, () -> mesh.chooseHost("apo", 1)).getMessage());
+      assertEquals(sentence, assertThrows(RefusedException.class, request::chooseHost).getMessage());
+      says("no cluster \"apo\"; did you mean \"api\"?", () -> mesh.hosts("apo"));
+    }
+  }
+
+  @Test
+  void aRefusalBehindTheChoiceNamesTheHost() {
+    try (Engine mesh = Meshes.exact(Meshes.cluster("api", 1,
+        "circuit_breakers: {thresholds: [{max_requests: 1}]}"), Meshes.routes("api", ""))) {
+      Attempt open = Meshes.go(mesh.request("api").tryChooseHost());
+      Refusal refusal = Meshes.refused(mesh.request("api").tryChooseHost(), "overflow");
+      assertEquals("requests", refusal.resource());
+      assertEquals(open.host().address(), refusal.host().address());
+      open.complete(200);
     }
   }
 
