@@ -166,8 +166,6 @@ static_resources:
   clusters:
   - name: web
     lb_policy: POLICY
-    ring_hash_lb_config: {minimum_ring_size: 16}
-    maglev_lb_config: {table_size: 31}
     circuit_breakers: {thresholds: [{max_requests: REQUESTS, max_connections: CONNECTIONS, max_pending_requests: PENDING,
       retry_budget: {budget_percent: {value: 30}, min_retry_concurrency: 2}}]}
     outlier_detection: {consecutive_5xx: 2, base_ejection_time: 0.01s, interval: 0.01s, max_ejection_percent: 50}
