@@ -275,7 +275,10 @@ impl Engine {
 
     /// What would be decided for a request, and why; decides and counts nothing. Takes the keywords of `request`, and
     /// `attempt` and `tried`.
-    #[pyo3(signature = (cluster=None, *, attempt=None, tried=None, **head))]
+    #[pyo3(
+        signature = (cluster=None, *, attempt=None, tried=None, **head),
+        text_signature = "($self, cluster=None, *, attempt=1, tried=(), **head)"
+    )]
     fn explain<'py>(
         &self,
         py: Python<'py>,
