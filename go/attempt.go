@@ -65,10 +65,12 @@ func WithTried(addresses ...string) PickOption {
 	return func(p *pick) { p.tried = strings.Join(addresses, ",") }
 }
 
-// ChooseHost makes a stateless attempt with this number (from 1), for callers with a retry loop of their own. It
+// ChooseHost makes a stateless attempt with this number (from 1; 0 when it is not known, which a composite
+// refuses), for callers with a retry loop of their own. It
 // never waits: instead there is an error [*WouldWait].
 func (e *Engine) ChooseHost(cluster string, attempt int, options ...PickOption) (Attempt, error) {
-	if attempt < 1 || attempt > math.MaxInt32 {
+	// A whole head with number 0 would be a request of more attempts.
+	if attempt < 0 || attempt > math.MaxInt32 || attempt == 0 && len(options) != 0 {
 		return Attempt{}, &UsageError{ErrInvalid, fmt.Sprintf("the attempt number is %d; attempts count from 1 to %d", attempt, math.MaxInt32)}
 	}
 	d := C.nexthop_decision{struct_size: C.sizeof_nexthop_decision}

@@ -194,6 +194,8 @@ func TestStateless(t *testing.T) {
 		t.Fatal(v)
 	}
 	_, err := e.ChooseHost("providers", 0)
+	wantErr(t, err, ErrNoHealthyUpstream)
+	_, err = e.ChooseHost("providers", 0, WithTried("10.0.0.1:80"))
 	wantErr(t, err, ErrInvalid)
 	key := []byte("user-7")
 	host := must(e.ChooseHost("hashed", 1, WithKey(key))).Host

@@ -165,7 +165,7 @@ class Engine {
     }
     if (key !== undefined && typeof key !== 'string' && !(key instanceof Uint8Array)) throw check.reject('key', 'a string or Uint8Array', key);
     words[0] = target;
-    words[1] = attempt === undefined ? 1 : check.integer('attempt', attempt, 1, check.LAST_NUMBER);
+    words[1] = attempt === undefined ? 1 : check.integer('attempt', attempt, 0, check.LAST_NUMBER);
     words[2] = key === undefined ? -1 : text.raw(0, key, 'key');
     binding.pick();
     return undefined;

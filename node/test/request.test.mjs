@@ -247,6 +247,7 @@ test('a cluster of its own number is chosen by attempt in a composite', () => {
   const past = mesh.tryChooseHost('providers', { attempt: 3 });
   assert.equal(past.refusal, 'no_healthy_upstream');
   assert.equal(past.resource, 'past_last_sub_cluster');
+  assert.equal(mesh.tryChooseHost('providers', { attempt: 0 }).resource, 'no_attempt_number');
 });
 
 test('headers to add, a rewritten path, idle and overall time-outs', async () => {

@@ -123,7 +123,16 @@ impl OwnedHead {
     }
 
     /// Addresses tried before, and the attempt number, of a stateless choice.
-    pub(crate) fn stateless(&mut self, attempt: u32, tried: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    pub(crate) fn stateless(
+        &mut self,
+        py: Python<'_>,
+        attempt: u32,
+        tried: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        if attempt == 0 {
+            // A whole head with number 0 would be a request of more attempts.
+            return Err(wrong_number(py, "0"));
+        }
         self.number = attempt;
         if let Some(one) = tried.filter(|tried| tried.is_instance_of::<PyString>()) {
             return Err(PyTypeError::new_err(format!(
@@ -203,17 +212,18 @@ pub(crate) fn json(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
         .map_err(|error| invalid(py, &format!("{name} does not fit into JSON: {error}")))
 }
 
-/// An attempt number; the first one when none is given.
+fn wrong_number(py: Python<'_>, found: &str) -> PyErr {
+    let last = raw::LAST_NUMBER;
+    invalid(py, &format!("the attempt number is {found}; attempts count from 1 to {last}"))
+}
+
+/// An attempt number; the first one when none is given, 0 when the caller does not know it.
 #[inline]
 pub(crate) fn attempt_number(value: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
     let Some(value) = value else { return Ok(1) };
     match value.extract::<u32>() {
-        Ok(number) if (1..=raw::LAST_NUMBER).contains(&number) => Ok(number),
+        Ok(number) if number <= raw::LAST_NUMBER => Ok(number),
         Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => Err(error),
-        _ => {
-            let (found, last) = (args::shown(value), raw::LAST_NUMBER);
-            let sentence = format!("the attempt number is {found}; attempts count from 1 to {last}");
-            Err(invalid(value.py(), &sentence))
-        }
+        _ => Err(wrong_number(value.py(), &args::shown(value))),
     }
 }

@@ -143,7 +143,7 @@ def test_two_targets(mesh):
         mesh.request("web", route="all")
 
 
-@pytest.mark.parametrize("attempt", [-1, 0, 2**31, 2**32, 2**70])
+@pytest.mark.parametrize("attempt", [-1, 2**31, 2**32, 2**70])
 def test_bad_attempt_numbers(mesh, attempt):
     picker = mesh.picker("web")
     for use in (lambda at: mesh.choose_host("web", attempt=at), lambda at: mesh.choose_host("web", attempt=at, path="/")):

@@ -284,3 +284,8 @@ def test_composite_by_attempt_number():
         with pytest.raises(nexthop.Refused) as raised:
             mesh.choose_host("providers", attempt=3)
         assert raised.value.resource == "past_last_sub_cluster"
+        with pytest.raises(nexthop.Refused) as raised:
+            mesh.choose_host("providers", attempt=0)
+        assert raised.value.resource == "no_attempt_number"
+        with pytest.raises(nexthop.UsageError, match="number is 0; attempts count from 1"):
+            mesh.choose_host("providers", attempt=0, path="/")

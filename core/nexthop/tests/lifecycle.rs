@@ -210,10 +210,11 @@ fn a_composite_goes_by_attempt_number() {
     let stateless = |number| {
         let mut out = Decision::default();
         raw::with_local(|local| raw::pick(local, mesh.0, mesh.target("x"), number, None, 0, &mut out))
-            .map(|()| out)
+            .unwrap();
+        out
     };
-    assert_eq!(stateless(0), Err(raw::Misuse::Invalid));
-    assert_eq!(mesh.address(&stateless(3).unwrap()), "10.0.0.3:80");
+    assert_eq!((stateless(0).kind, stateless(0).resource), (kind::REFUSED, resource::NO_ATTEMPT_NUMBER));
+    assert_eq!(mesh.address(&stateless(3)), "10.0.0.3:80");
 }
 
 #[test]

@@ -183,7 +183,10 @@ static void numbers(nexthop_engine engine) {
   SAME(d.kind, NEXTHOP_REFUSED);
   SAME(d.refusal, NEXTHOP_REFUSED_NO_HEALTHY_UPSTREAM);
   SAME(d.resource, NEXTHOP_RESOURCE_PAST_LAST_SUB_CLUSTER);
-  uint32_t none[] = {0, 1u << 31, UINT32_MAX};
+  SAME(nexthop_pick(engine, providers, 0, (nexthop_str){0}, NEXTHOP_NOW, &d), NEXTHOP_OK);
+  SAME(d.kind, NEXTHOP_REFUSED);
+  SAME(d.resource, NEXTHOP_RESOURCE_NO_ATTEMPT_NUMBER);
+  uint32_t none[] = {1u << 31, UINT32_MAX};
   for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
     char why[64];
     snprintf(why, sizeof why, "the attempt number is %u; attempts count from 1 to 2147483647", none[i]);

@@ -100,7 +100,7 @@ impl Engine {
             return Self::picked(slf, target, number, wait);
         }
         let mut head = OwnedHead::read(engine, target, Some(&keywords))?;
-        head.stateless(number, tried.as_ref())?;
+        head.stateless(py, number, tried.as_ref())?;
         let mut decision = Decision::default();
         raw::with_local(|local| raw::begin(local, engine.id, &head.borrowed(), NOW, &mut decision))
             .map_err(|error| error::of_head(py, &head.borrowed(), error))?;
@@ -289,7 +289,7 @@ impl Engine {
     ) -> PyResult<Bound<'py, PyAny>> {
         let target = cluster.map_or(Ok(0), |name| text(name, "cluster").map(|name| self.target_of(name)))?;
         let mut head = OwnedHead::read(self, target, head)?;
-        head.stateless(head::attempt_number(attempt)?, tried)?;
+        head.stateless(py, head::attempt_number(attempt)?, tried)?;
         let told = detached(py, || raw::explain_head(self.id, &head.borrowed()));
         texts::loads(py, &told.map_err(|error| cold(py, &error))?)
     }

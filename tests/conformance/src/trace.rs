@@ -139,9 +139,19 @@ pub fn cases(text: &str) -> BTreeMap<String, Vec<String>> {
         if line.starts_with("[\"case\",") {
             name = words(line).ok().and_then(|words| words.into_iter().nth(1)).unwrap_or_default();
         }
-        cases.entry(name.clone()).or_default().push(line.to_owned());
+        cases.entry(name.clone()).or_default().push(as_double(line));
     }
     cases
+}
+
+/// A statistic above 2^53 as the nearest double: numbers of Node's are doubles.
+fn as_double(line: &str) -> String {
+    let number = |line: &str| -> Option<String> {
+        let (start, end) = line.strip_prefix("[\"stat\",")?.rsplit_once(",\"")?;
+        let value: u64 = end.strip_suffix("\"]")?.parse().ok()?;
+        (value > 1 << 53).then(|| format!("[\"stat\",{start},\"{}\"]", value as f64))
+    };
+    number(line).unwrap_or_else(|| line.to_owned())
 }
 
 impl Trace {

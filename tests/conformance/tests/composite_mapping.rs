@@ -24,14 +24,11 @@ fn engine(clusters: i64) -> (u64, u32) {
     (engine, raw::resolve(engine, "x").expect("the composite"))
 }
 
-/// `None`: there is no attempt of that number, which is 0.
-fn pick(engine: u64, target: u32, number: u32) -> Option<raw::Decision> {
+fn pick(engine: u64, target: u32, number: u32) -> raw::Decision {
     let mut decision = raw::Decision::default();
-    match raw::with_local(|local| raw::pick(local, engine, target, number, None, raw::NOW, &mut decision)) {
-        Ok(()) => Some(decision),
-        Err(raw::Misuse::Invalid) if number == 0 => None,
-        Err(other) => panic!("attempt {number}: {other}"),
-    }
+    raw::with_local(|local| raw::pick(local, engine, target, number, None, raw::NOW, &mut decision))
+        .expect("a pick");
+    decision
 }
 
 #[test]
@@ -43,14 +40,15 @@ fn mapping() {
             let known = given.as_str().expect("a sentence").ends_with("attempt 2");
             let (engine, target) = engine(2);
             let decision = pick(engine, target, if known { 2 } else { 0 });
-            let seen = decision.map_or(0, |decision| decision.number);
+            let seen =
+                if decision.resource == raw::resource::NO_ATTEMPT_NUMBER { 0 } else { decision.number };
             assert_eq!(i64::from(seen), expect["attempt"].as_i64().expect("a number"), "{case}");
             raw::engine_free(engine).expect("an engine");
             continue;
         };
         let (engine, target) = engine(given["clusters"].as_i64().expect("a number"));
         let decision = pick(engine, target, u32::try_from(number).expect("small"));
-        let found = decision.filter(|decision| decision.kind == raw::kind::GO).map(|decision| {
+        let found = (decision.kind == raw::kind::GO).then(|| {
             i64::from(raw::host(engine, decision.host, decision.host_version).expect("a host").1.port) - 1000
         });
         assert_eq!(found, expect["index"].as_i64(), "{case}");

@@ -49,6 +49,29 @@ pub struct Cases {
 /// When the file cannot be read, or is the project's own and has not `count` cases.
 #[must_use]
 pub fn read(file: &str, count: usize) -> Cases {
+    let cases = open(file);
+    assert!(
+        !cases.ours || cases.list.len() == count,
+        "{file}: {} cases, new ones need a look",
+        cases.list.len()
+    );
+    cases
+}
+
+/// Name and case of those with an `id` that `wanted` takes.
+///
+/// # Panics
+/// As [`read`]; `count` are those that are taken.
+#[must_use]
+pub fn chosen(file: &str, count: usize, wanted: impl Fn(&str) -> bool) -> Vec<(String, Value)> {
+    let cases = open(file);
+    let named = cases.list.into_iter().map(|case| (case["id"].as_str().unwrap_or_default().to_owned(), case));
+    let list: Vec<_> = named.filter(|(id, _)| wanted(id)).collect();
+    assert!(!cases.ours || list.len() == count, "{file}: {} cases, new ones need a look", list.len());
+    list
+}
+
+fn open(file: &str) -> Cases {
     let (path, ours) = place(file);
     let mut value: Value =
         serde_json::from_str(&text(&path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -57,7 +80,6 @@ pub fn read(file: &str, count: usize) -> Cases {
         None => value,
     };
     let Value::Array(list) = list else { panic!("{}: no list of cases", path.display()) };
-    assert!(!ours || list.len() == count, "{file}: {} cases, new ones need a look", list.len());
     Cases { list, ours }
 }
 

@@ -153,7 +153,7 @@ fn errors_say_where_what_and_what_else() {
             line: 6,
             column: 17,
             path: "static_resources.clusters[1].outlier_detection.interval".into(),
-            found: "`5ms`".into(),
+            found: "5ms".into(),
             allowed: "a duration such as \"0.25s\" (seconds, at most nine decimals, then `s`)".into(),
             nearest: None,
             message: "expected a duration such as \"0.25s\" (seconds, at most nine decimals, then `s`), found `5ms`".into(),

@@ -207,13 +207,14 @@ impl Burst {
 }
 
 /// The cases of a file, but for those that another reading of the folder names.
-fn cases(text: &str, number: usize, left_out: &[&str]) -> Vec<(String, Json)> {
-    let list: Vec<Json> = serde_json::from_str(text).unwrap();
-    let id = |case: &Json| case["id"].as_str().unwrap().to_owned();
-    let list: Vec<_> = list.into_iter().map(|case| (id(&case), case)).collect();
-    let list: Vec<_> = list.into_iter().filter(|(id, _)| !left_out.contains(&&**id)).collect();
-    assert_eq!(list.len(), number);
-    list
+fn cases(file: &str, number: usize, left_out: &[&str]) -> Vec<(String, Json)> {
+    nexthop_vectors::chosen(file, number, |id| !left_out.contains(&id))
+}
+
+/// One case of a file.
+fn one(file: &str, name: &str) -> Json {
+    let list = nexthop_vectors::chosen(file, 1, |id| id == name);
+    list.into_iter().next().unwrap_or_else(|| panic!("{file} has no case {name}")).1
 }
 
 /// Plays a case of a pool and compares counters, answers and their times.
@@ -291,7 +292,7 @@ fn pool(id: &str, case: &Json) {
 
 #[test]
 fn pool_http1() {
-    let text = include_str!("../../../../tests/vectors/breakers/pool_http1.json");
+    let file = "breakers/pool_http1.json";
     let others = [
         "seed-experiment-two-workers",
         "max-pending-1-unit",
@@ -299,18 +300,15 @@ fn pool_http1() {
         "connect-failure-fails-the-queue-5",
         "connect-failure-fails-the-queue-4",
     ];
-    for (id, case) in cases(text, 9, &others) {
+    for (id, case) in cases(file, 9, &others) {
         pool(&id, &case);
     }
 }
 
 #[test]
 fn pool_http1_by_steps() {
-    let text = include_str!("../../../../tests/vectors/breakers/pool_http1.json");
-    let list: Vec<Json> = serde_json::from_str(text).unwrap();
-    let mut seen = 0;
-    for case in list.iter().filter(|case| case["id"].as_str().unwrap().ends_with("-unit")) {
-        seen += 1;
+    let file = "breakers/pool_http1.json";
+    for (_, case) in nexthop_vectors::chosen(file, 2, |id| id.ends_with("-unit")) {
         let (given, expect) = (&case["given"], &case["expect"]);
         let mut burst = Burst::new(given);
         burst.send();
@@ -336,19 +334,18 @@ fn pool_http1_by_steps() {
             assert_eq!(burst.finished, [1 + 601 * MILLI, 1 + 1201 * MILLI]);
         }
     }
-    assert_eq!(seen, 2);
 }
 
 #[test]
 fn pool_http2() {
-    let text = include_str!("../../../../tests/vectors/breakers/pool_http2.json");
+    let file = "breakers/pool_http2.json";
     let others = [
         "peer-limit-3-conn-1-pending-4",
         "peer-limit-3-conn-2-pending-4",
         "max-requests-per-connection-2",
         "pending-streams-request-overflow",
     ];
-    for (id, case) in cases(text, 7, &others) {
+    for (id, case) in cases(file, 7, &others) {
         pool(&id, &case);
     }
 }
@@ -356,9 +353,8 @@ fn pool_http2() {
 /// One place is left under `max_requests` when three that waited get their connection.
 #[test]
 fn pool_http2_one_place_left() {
-    let text = include_str!("../../../../tests/vectors/breakers/pool_http2.json");
-    let list: Vec<Json> = serde_json::from_str(text).unwrap();
-    let case = list.iter().find(|case| case["id"] == "pending-streams-request-overflow").unwrap();
+    let file = "breakers/pool_http2.json";
+    let case = one(file, "pending-streams-request-overflow");
     let mut given = case["given"].clone();
     given["thresholds"] = serde_json::json!({"max_requests": 1});
     let mut burst = Burst::new(&given);
@@ -369,16 +365,16 @@ fn pool_http2_one_place_left() {
 
 #[test]
 fn per_host_and_priority() {
-    let text = include_str!("../../../../tests/vectors/breakers/per_host_and_priority.json");
-    for (id, case) in cases(text, 9, &[]) {
+    let file = "breakers/per_host_and_priority.json";
+    for (id, case) in cases(file, 9, &[]) {
         pool(&id, &case);
     }
 }
 
 #[test]
 fn responses_and_stats() {
-    let text = include_str!("../../../../tests/vectors/breakers/responses_and_stats.json");
-    for (id, case) in cases(text, 2, &["per-try-timer-starts-with-the-connection"]) {
+    let file = "breakers/responses_and_stats.json";
+    for (id, case) in cases(file, 2, &["per-try-timer-starts-with-the-connection"]) {
         let expect = &case["expect"];
         if id == "stat-names" {
             for tracks in [false, true] {
@@ -416,9 +412,8 @@ fn responses_and_stats() {
 /// The limit of a try begins with its stream: 200 ms + 1000 ms of waiting, then 500 ms.
 #[test]
 fn per_try_limit_after_the_queue() {
-    let text = include_str!("../../../../tests/vectors/breakers/responses_and_stats.json");
-    let list: Vec<Json> = serde_json::from_str(text).unwrap();
-    let case = list.iter().find(|case| case["id"] == "per-try-timer-starts-with-the-connection").unwrap();
+    let file = "breakers/responses_and_stats.json";
+    let case = one(file, "per-try-timer-starts-with-the-connection");
     let (given, expect) = (&case["given"], &case["expect"]);
     let ms = |name: &str| given[name].as_u64().unwrap();
     let mut specs = specs(&serde_json::json!({"thresholds": {"max_connections": ms("max_connections")}}));
@@ -454,8 +449,8 @@ fn per_try_limit_after_the_queue() {
 /// The counts along takes and releases, and limits under runtime values.
 #[test]
 fn resource_manager() {
-    let text = include_str!("../../../../tests/vectors/breakers/resource_manager.json");
-    for (id, case) in cases(text, 4, &[]) {
+    let file = "breakers/resource_manager.json";
+    for (id, case) in cases(file, 4, &[]) {
         let (given, expect) = (&case["given"], &case["expect"]);
         match &*id {
             "remaining-gauges" => remaining(given, expect),

@@ -82,7 +82,8 @@ fn after(engine: &Engine, signals: u16) {
     }
 }
 
-/// A stateless attempt: `number` is its attempt number, 1 to [`LAST_NUMBER`]; `key` replaces the hash policies.
+/// A stateless attempt: `number` is its attempt number, 1 to [`LAST_NUMBER`], or 0 when it is not known, which
+/// a composite refuses; `key` replaces the hash policies.
 #[inline]
 pub fn pick(
     local: &mut Local,
@@ -93,7 +94,7 @@ pub fn pick(
     now: u64,
     out: &mut Decision,
 ) -> Result<(), Misuse> {
-    if target == 0 || number.wrapping_sub(1) >= LAST_NUMBER {
+    if target == 0 || number > LAST_NUMBER {
         return Err(Misuse::Invalid);
     }
     let seat = seated(local, engine)?;

@@ -253,7 +253,9 @@ static void report(size_t t, words what) {
     while (strcmp(nexthop_name(NEXTHOP_NAMES_FAILURE, failure), what.word[1])) failure++;
     v = nexthop_fail(tries[t].id, failure, NEXTHOP_NOW);
   } else if (strcmp(name, "note") == 0) {
-    nexthop_note(tries[t].id.id, NEXTHOP_NOTE_INTERIM, NEXTHOP_NOW, NULL);
+    uint32_t note = 1;
+    while (strcmp(nexthop_name(NEXTHOP_NAMES_NOTE, note), what.word[1])) note++;
+    nexthop_note(tries[t].id.id, note, NEXTHOP_NOW, NULL);
     return;
   } else {
     nexthop_finish(calls[c].d.request, NEXTHOP_FINISH_CLIENT_GONE, NEXTHOP_NOW);

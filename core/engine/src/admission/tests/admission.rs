@@ -1,4 +1,3 @@
-use super::cases;
 use crate::admission::control::{Control, Rules, Window, is_success, rejects};
 use crate::admission::overlay::Overlay;
 use crate::clock::Time;
@@ -23,8 +22,8 @@ fn rules(given: &Json) -> Rules {
 
 #[test]
 fn probability() {
-    let text = include_str!("../../../../../tests/vectors/concurrency/admission_probability.json");
-    for (id, case) in cases(text, 26, |_| true) {
+    let file = "concurrency/admission_probability.json";
+    for (id, case) in nexthop_vectors::chosen(file, 26, |_| true) {
         let (given, expect) = (&case["given"], &case["expect"]);
         let counts = || (given["requests"].as_u64().unwrap(), given["successes"].as_u64().unwrap());
         if id.starts_with("prob-") {
@@ -93,8 +92,8 @@ fn shares(given: &Json, expect: &Json) {
 
 #[test]
 fn window() {
-    let text = include_str!("../../../../../tests/vectors/concurrency/admission_window.json");
-    for (id, case) in cases(text, 5, |_| true) {
+    let file = "concurrency/admission_window.json";
+    for (id, case) in nexthop_vectors::chosen(file, 5, |_| true) {
         let given = &case["given"];
         let mut window = Window::new(given["sampling_window_s"].as_u64().unwrap());
         let mut now = Time(0);
@@ -126,9 +125,9 @@ fn window() {
 /// Whether a document is accepted is a matter of the faces.
 #[test]
 fn criteria() {
-    let text = include_str!("../../../../../tests/vectors/concurrency/admission_criteria.json");
+    let file = "concurrency/admission_criteria.json";
     let is_document = |id: &str| id.starts_with("accept-") || id.starts_with("reject-");
-    for (id, case) in cases(text, 4, |id| !is_document(id)) {
+    for (id, case) in nexthop_vectors::chosen(file, 4, |id| !is_document(id)) {
         let (given, expect) = (&case["given"], &case["expect"]);
         let list = |name: &str| -> Vec<u16> {
             let list = expect[name].as_array().into_iter().flatten();

@@ -1,4 +1,3 @@
-use super::cases;
 use crate::admission::gradient::{Gradient, Rules, gradient, next_limit};
 use crate::admission::overlay::Overlay;
 use crate::clock::Time;
@@ -63,8 +62,8 @@ impl Bench {
 
 #[test]
 fn limit() {
-    let text = include_str!("../../../../../tests/vectors/concurrency/gradient_limit.json");
-    for (id, case) in cases(text, 13, |_| true) {
+    let file = "concurrency/gradient_limit.json";
+    for (id, case) in nexthop_vectors::chosen(file, 13, |_| true) {
         let (given, expect) = (&case["given"], &case["expect"]);
         let int = |name: &str| given[name].as_u64().unwrap();
         if id.starts_with("trajectory-") {
@@ -95,8 +94,8 @@ fn limit() {
 /// Whether a document is accepted is a matter of the faces.
 #[test]
 fn behaviour() {
-    let text = include_str!("../../../../../tests/vectors/concurrency/gradient_behaviour.json");
-    for (id, case) in cases(text, 15, |id| !id.starts_with("config-")) {
+    let file = "concurrency/gradient_behaviour.json";
+    for (id, case) in nexthop_vectors::chosen(file, 15, |id| !id.starts_with("config-")) {
         let (given, expect) = (&case["given"], &case["expect"]);
         let int = |name: &str| given[name].as_u64().unwrap_or_else(|| panic!("{id}: {name}"));
         let wanted = |name: &str| expect[name].as_u64().unwrap();

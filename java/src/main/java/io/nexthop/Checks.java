@@ -12,9 +12,18 @@ final class Checks {
     return status;
   }
 
-  /** An attempt number, told as the signed number that it is here. */
+  /** An attempt number, told as the signed number that it is here; 0 when the caller does not know it. */
   static int number(int attempt) {
-    if (attempt < 1) {
+    return number(attempt, 0);
+  }
+
+  /** The same where a whole head comes with it, whose number 0 means a request of more attempts. */
+  static int known(int attempt) {
+    return number(attempt, 1);
+  }
+
+  private static int number(int attempt, int least) {
+    if (attempt < least) {
       throw Errors.invalid(
           "the attempt number is " + attempt + "; attempts count from 1 to " + Integer.MAX_VALUE);
     }

@@ -244,7 +244,7 @@ public final class Engine implements AutoCloseable {
     Objects.requireNonNull(head, "head");
     Objects.requireNonNull(tried, "tried");
     int target = target(head.target());
-    byte[] packed = head.pack(target, Checks.number(attempt), wants, tried);
+    byte[] packed = head.pack(target, Checks.known(attempt), wants, tried);
     DecisionBuffer d = DecisionBuffer.take();
     try {
       return stateless(Native.begin(id, packed, d.address), head.target(), d);
