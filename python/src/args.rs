@@ -48,7 +48,7 @@ pub(crate) fn seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
         return Err(invalid(value.py(), &format!("{name} is {seconds}; allowed are seconds from 0 on")));
     }
     let ns = seconds * 1e9;
-    Ok(if ns >= u64::MAX as f64 { nexthop::raw::NEVER } else { ns as u64 })
+    Ok(if ns >= u64::MAX as f64 { nexthop::raw::NEVER } else { ns.round() as u64 })
 }
 
 /// Text that must be UTF-8.

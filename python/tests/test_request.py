@@ -289,3 +289,10 @@ def test_composite_by_attempt_number():
         assert raised.value.resource == "no_attempt_number"
         with pytest.raises(nexthop.UsageError, match="number is 0; attempts count from 1"):
             mesh.choose_host("providers", attempt=0, path="/")
+
+
+def test_seconds_become_the_nearest_nanosecond(mesh):
+    for seconds in (1.049, 0.3, 1.1, 4.35, 2.675):
+        attempt = mesh.request("web", timeout=seconds).choose_host()
+        assert attempt.timeout == seconds
+        attempt.complete(200)

@@ -133,6 +133,8 @@ pub(crate) struct ClusterPolicy {
     pub(crate) lifecycle: bool,
     /// Outlier detection, of it or a sub-cluster, looks at more than the status.
     pub(crate) judged: bool,
+    /// Successes count as the host's own, too (split outlier detection).
+    pub(crate) split: bool,
     /// Where requests list the hosts that they want; of a composite that of the first sub-cluster which has one.
     pub(crate) overrides: Arc<[OverrideSource]>,
     /// Sub-clusters that have an `own_hash`.
@@ -573,6 +575,7 @@ fn cluster_policies(
             lifecycle: cluster.lifecycle_events,
             overrides: cluster.policy.override_sources().into(),
             judged: detectors.judges(&cluster.name),
+            split: detectors.splits(&cluster.name),
             own_hash_subs: Vec::new(),
             gates: gates.of_clusters.get(at).cloned().unwrap_or_default(),
         };

@@ -22,7 +22,7 @@ mod wants;
 
 pub(crate) use event::{Event, Rates, Record, line};
 pub(crate) use kind::Kind;
-pub(crate) use report::{Met, Told, external, tell};
+pub(crate) use report::{Met, Told, connected, external, tell};
 pub(crate) use rules::{Overrides, Rules};
 pub(crate) use wants::{DetectorWants, Wanted};
 

@@ -88,6 +88,16 @@ fn raise(counter: &AtomicU32, threshold: u32) -> bool {
     counter.fetch_add(1, AcqRel).wrapping_add(1) == threshold && threshold != 0
 }
 
+/// Books that the host did its own part (section 4.2, split mode).
+#[inline]
+pub(crate) fn connected(hosts: &HostArena, slot: u32) {
+    let passive = hosts.passive(slot);
+    passive.local_good.fetch_add(1, Relaxed);
+    if passive.consecutive_local.load(Relaxed) != 0 {
+        passive.consecutive_local.store(0, Relaxed);
+    }
+}
+
 /// Books any result (section 4.2, both modes).
 #[inline(never)]
 pub(crate) fn tell(
@@ -103,8 +113,7 @@ pub(crate) fn tell(
         let passive = hosts.passive(slot);
         match told {
             Told::LocalConnectSuccess | Told::LocalConnectSuccessFinal => {
-                passive.local_good.fetch_add(1, Relaxed);
-                passive.consecutive_local.store(0, Relaxed);
+                connected(hosts, slot);
                 return Met::NONE;
             }
             Told::LocalConnectFailed | Told::LocalTimeout => {

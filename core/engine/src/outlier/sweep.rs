@@ -54,6 +54,13 @@ struct Bucket {
     total: u64,
 }
 
+impl Bucket {
+    /// Good results, percent. There must be some result.
+    fn rate(self) -> f64 {
+        self.good as f64 * 100.0 / self.total as f64
+    }
+}
+
 /// Mean of success rates, and the threshold below which a host is an outlier.
 pub(super) fn threshold(rates: &[f64], stdev_factor: u32) -> (f64, f64) {
     let n = rates.len() as f64;
@@ -73,24 +80,43 @@ impl Watch<'_> {
         // In the order in which the hosts joined: it matters when fewer may be ejected than qualify.
         let mut slots: Vec<u32> =
             members.iter().copied().filter(|slot| self.flags(*slot) & flag::REMOVED == 0).collect();
-        slots.sort_by_key(|slot| self.hosts.facts(*slot).birth.load(Relaxed));
-        let windows = self.turn(&mut state, &slots, now, &mut effects);
-        for side in [Side::External, Side::Local] {
-            self.judge(&mut state, side, &windows, now, random, &mut effects);
+        let birth = |slot: &u32| self.hosts.facts(*slot).birth.load(Relaxed);
+        if !slots.is_sorted_by_key(birth) {
+            slots.sort_by_cached_key(birth);
         }
-        self.decay(&mut state, &slots, now);
+        let (windows, risen) = self.turn(&mut state, &slots, now, &mut effects);
+        self.judge(&mut state, Side::External, &windows, now, random, &mut effects);
+        // Who was ejected by this is not judged again.
+        for slot in effects.changed.iter().filter(|slot| self.flags(**slot) & flag::FAILED_OUTLIER_CHECK != 0)
+        {
+            if let Some(host) = state.hosts.get_mut(slot) {
+                host.published[Side::Local as usize] = None;
+            }
+        }
+        self.judge(&mut state, Side::Local, &windows, now, random, &mut effects);
+        self.decay(&mut state, &risen, now);
         effects
     }
 
-    /// Brings back whose time is over, and begins new windows.
+    /// Whether the hosts are enough for either detector of an interval.
+    fn judges(&self) -> bool {
+        let spec = &self.rules.spec;
+        self.number_of_hosts >= spec.success_rate_minimum_hosts.min(spec.failure_percentage_minimum_hosts)
+    }
+
+    /// Brings back whose time is over, and begins new windows. Also names those whose ejections have grown longer.
     fn turn(
         &self,
         state: &mut State,
         slots: &[u32],
         now: Time,
         effects: &mut Effects,
-    ) -> Vec<(u32, [Bucket; 2])> {
+    ) -> (Vec<(u32, [Bucket; 2])>, Vec<u32>) {
         let mut windows = Vec::with_capacity(slots.len());
+        let mut risen = Vec::new();
+        let spec = &self.rules.spec;
+        let least =
+            u64::from(spec.success_rate_request_volume.min(spec.failure_percentage_request_volume)).max(1);
         for &slot in slots {
             let host = state.hosts.entry(slot).or_default();
             let flags = self.flags(slot);
@@ -105,11 +131,16 @@ impl Watch<'_> {
                 self.undegrade(host, slot, now, effects);
             }
             let counts = Counts::read(self.hosts, slot);
-            windows.push((slot, counts.since(&host.mark)));
+            let window = counts.since(&host.mark);
+            windows.push((slot, window));
             host.mark = counts;
-            host.published = [None; 2];
+            let shown = self.judges() && self.flags(slot) & flag::FAILED_OUTLIER_CHECK == 0;
+            host.published = window.map(|side| (shown && side.total >= least).then(|| side.rate()));
+            if host.multiplier | host.degrade_multiplier != 0 {
+                risen.push(slot);
+            }
         }
-        windows
+        (windows, risen)
     }
 
     /// Success rate, then failure percentage, of one side (section 9).
@@ -124,24 +155,19 @@ impl Watch<'_> {
     ) {
         let spec = &self.rules.spec;
         state.published[side as usize] = None;
-        let hosts = self.number_of_hosts;
-        if hosts < spec.success_rate_minimum_hosts && hosts < spec.failure_percentage_minimum_hosts {
+        if !self.judges() {
             return;
         }
         let (sr_volume, fp_volume) =
             (u64::from(spec.success_rate_request_volume), u64::from(spec.failure_percentage_request_volume));
         let (mut by_rate, mut by_failures) = (Vec::new(), Vec::new());
         for (slot, window) in windows {
-            let Bucket { good, total } = window[side as usize];
+            let window = window[side as usize];
+            let total = window.total;
             if total == 0 || self.flags(*slot) & flag::FAILED_OUTLIER_CHECK != 0 {
                 continue;
             }
-            let rate = good as f64 * 100.0 / total as f64;
-            if total >= sr_volume.min(fp_volume)
-                && let Some(host) = state.hosts.get_mut(slot)
-            {
-                host.published[side as usize] = Some(rate);
-            }
+            let rate = window.rate();
             if total >= sr_volume {
                 by_rate.push((*slot, rate));
             }

@@ -11,6 +11,10 @@ pub(crate) struct DetectorWants<'s> {
     names: BTreeMap<&'s str, BTreeSet<String>>,
     /// Of answers of 400 and above, for cool-downs.
     errors: BTreeMap<&'s str, BTreeSet<String>>,
+    /// Clusters that have a say in plain successes.
+    judges: BTreeMap<&'s str, BTreeSet<String>>,
+    /// Clusters that count what the host did apart from what its answers say.
+    split: BTreeMap<&'s str, BTreeSet<String>>,
 }
 
 /// Response headers that are wanted besides those of the retry policy.
@@ -33,6 +37,19 @@ impl<'s> DetectorWants<'s> {
                 });
             }
         }
+        let mut judges: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        let mut split: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for cluster in clusters {
+            let outlier = cluster.outlier.as_ref();
+            let matches = outlier.is_some_and(|spec| spec.error_matcher.is_some());
+            let learns = cluster.policy.learns_from().is_some();
+            if matches || learns || cluster.options.outcome_at == OutcomeAt::End {
+                judges.entry(&cluster.name).or_default();
+            }
+            if outlier.is_some_and(|spec| spec.split_external_local_origin_errors) {
+                split.entry(&cluster.name).or_default();
+            }
+        }
         for cluster in clusters.iter().filter(|cluster| active_checks && !cluster.health_checks.is_empty()) {
             names.entry(&cluster.name).or_default().insert(IMMEDIATE_FAIL.to_owned());
         }
@@ -51,13 +68,20 @@ impl<'s> DetectorWants<'s> {
             errors.insert(name, cool.from_headers.iter().cloned().collect());
         }
         spread(clusters, &mut names);
-        spread(clusters, &mut errors);
-        Self { names, errors }
+        for wanted in [&mut errors, &mut judges, &mut split] {
+            spread(clusters, wanted);
+        }
+        Self { names, errors, judges, split }
     }
 
-    /// Whether answers of this cluster have to be told of one by one.
+    /// Whether even a success without any wanted header has to be looked at.
     pub(crate) fn judges(&self, cluster: &str) -> bool {
-        self.names.contains_key(cluster)
+        self.judges.contains_key(cluster)
+    }
+
+    /// Whether successes count as the host's own, too.
+    pub(crate) fn splits(&self, cluster: &str) -> bool {
+        self.split.contains_key(cluster)
     }
 
     /// The headers of one cluster.

@@ -99,6 +99,8 @@ impl<'a> Walk<'a> {
         if host.facts().has_failed() {
             // Clusters that look closer at their answers take the other way (`Course::plain_success`).
             self.tell_answer(&attempt, status, status, false, true, HeaderView::EMPTY);
+        } else if st.split {
+            self.tell_connected(&attempt);
         }
         self.free_retry(st);
         let counters = &self.clusters[st.cluster as usize].counters;

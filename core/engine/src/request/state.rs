@@ -141,6 +141,8 @@ pub(crate) struct Course {
     pub(crate) marks: bool,
     /// No retry condition could meet an answer below 400 without headers.
     pub(crate) plain_success: bool,
+    /// Where it goes, successes count as the host's own, too.
+    pub(crate) split: bool,
 }
 
 impl Course {
@@ -183,13 +185,14 @@ impl Course {
         grpc: false,
         marks: false,
         plain_success: false,
+        split: false,
     };
 
     /// Of every request that policy number `at` treats in `cluster`, but for what its own head says.
     pub(crate) fn new(policies: &Policies, at: u32, cluster: u32) -> Self {
         let policy = &policies.list[at as usize];
         let own = policies.cluster(cluster);
-        let judged = own.is_some_and(|own| own.judged);
+        let (judged, split) = own.map_or((false, false), |own| (own.judged, own.split));
         let own = own.and_then(|own| own.retry.as_ref());
         let (retry, wants) = own.map_or((&policy.retry, policy.wants), |(retry, wants)| (retry, *wants));
         Self {
@@ -206,6 +209,7 @@ impl Course {
             back_off: retry.back_off,
             wants,
             plain_success: retry.ignores_success() && !judged,
+            split,
             marks: policy.marks(),
             ..Self::EMPTY
         }

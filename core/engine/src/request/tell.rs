@@ -9,7 +9,7 @@ use super::state::Attempt;
 use crate::headers::HeaderView;
 use crate::hosts::flag;
 use crate::outcome::failure;
-use crate::outlier::{Met, Rules, Told, Watch, external, tell};
+use crate::outlier::{Met, Rules, Told, Watch, connected, external, tell};
 
 impl Walk<'_> {
     /// A final answer. `code`: its status, or what its gRPC status counts as. `good`: the host counts it as served.
@@ -30,6 +30,15 @@ impl Walk<'_> {
         let met = external(rules, &self.core.hosts, attempt.slot, code, good);
         if met != Met::NONE {
             self.fire(rules, attempt, met);
+        }
+    }
+
+    /// A plain success of a host without failures, where what it did itself is counted apart.
+    #[inline]
+    pub(super) fn tell_connected(&self, attempt: &Attempt) {
+        let rules = self.snapshot.clusters[attempt.cluster as usize].outlier.as_deref();
+        if rules.is_some_and(|rules| rules.spec.split_external_local_origin_errors) {
+            connected(&self.core.hosts, attempt.slot);
         }
     }
 

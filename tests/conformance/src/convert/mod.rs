@@ -49,6 +49,7 @@ pub fn job(case: &Case) -> Result<Job, String> {
             sentences::priorities(case)?
         }
         (_, "composite/other_live.json") => other::convert(case)?,
+        (_, "breakers/retry_live.json") => sentences::failing(case)?,
         (_, "retry/retry_circuit_breaker.json") => sentences::breaker(case)?,
         (_, "retry/headers_and_timeouts_live.json") if !case.given().has("clusters") => {
             sentences::headers(case)?

@@ -240,6 +240,54 @@ pub(super) fn priorities(case: &Case) -> Result<Converted, String> {
 }
 
 /// Which of several failing requests are retried.
+fn every_began(limits: &Json) -> bool {
+    limits.get("retry_budget").has("budget_interval")
+}
+
+/// `breakers/retry_live.json`: requests that are sent at once and fail at every attempt.
+pub(super) fn failing(case: &Case) -> Result<Converted, String> {
+    let (given, expect) = (case.given(), case.expect());
+    let mut limits = given.get("thresholds").clone();
+    if limits.has("retry_budget") {
+        let mut budget = object! {};
+        for (key, value) in limits.get("retry_budget").entries() {
+            match key.as_str() {
+                "budget_percent" => budget.set(key, object! {"value" => value.clone()}),
+                "budget_interval_ms" => {
+                    budget.set("budget_interval", format!("{}s", value.i64().unwrap_or(0) / 1000).into());
+                }
+                _ => budget.set(key, value.clone()),
+            }
+        }
+        limits.set("retry_budget", budget);
+    }
+    let retries = given.get("num_retries").i64().ok_or("no number of retries")?;
+    let mut stage = Stage::limited(retries, limits.clone());
+    if given.get("thresholds").entries().is_empty() {
+        stage.thresholds.clear();
+    }
+    let every = given.get("every_attempt").text();
+    let ms = every.split(' ').rev().nth(1).and_then(|ms| ms.parse::<u32>().ok()).ok_or("no delay")?;
+    // Recorded with a back-off of a second; and where the limit counts what began lately, all decided before the first
+    // retry began.
+    let slow = given.get("retry_back_off_ms").i64().is_none() || every_began(&limits);
+    let told = if slow { "hdr:retry-after=1," } else { "" };
+    let mut script = stage.open();
+    backend(&mut script, "", &[(0, &format!("sleep={},{told}503", f64::from(ms) / 1000.0))])?;
+    burst(&mut script, "/", given.get("simultaneous_requests").i64().unwrap_or(0), 0, "wait");
+    script.add(["stats", "end"]);
+    let count = |key: &str| expect.get(key).i64().unwrap_or(0);
+    let [spent, refused] =
+        ["upstream_rq_retry_limit_exceeded", "upstream_rq_retry_overflow"].map(|key| count(key) as usize);
+    let mut wanted = vec![Said { begun: Some(1 + retries), flags: Some("URX"), ..Said::status(503) }; spent];
+    wanted.extend(vec![Said { begun: Some(1), flags: Some("UO"), ..Said::status(503) }; refused]);
+    let mut counters = object! {};
+    for (key, value) in expect.entries().iter().filter(|(key, _)| key.starts_with("upstream_rq_")) {
+        counters.set(&format!("end X.{key}"), value.clone());
+    }
+    Ok((vec![script], said(vec![wanted], counters)))
+}
+
 pub(super) fn breaker(case: &Case) -> Result<Converted, String> {
     let (given, expect) = (case.given(), case.expect());
     let budget = |percent: i64, least: i64| {
