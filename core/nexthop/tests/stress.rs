@@ -5,6 +5,7 @@ use nexthop::raw::{
     self, Decision, Document, Head, HostChange, Options, Outcome, Stat, document_kind, failure,
 };
 use nexthop::raw::{finish, host_op, kind, note};
+use nexthop_vectors::Dice;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -48,17 +49,6 @@ virtual_hosts:
     route: {{cluster: web, timeout: 1s}}
 "
     )
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % sides
-    }
 }
 
 fn close(id: u64) {

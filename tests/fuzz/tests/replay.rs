@@ -1,6 +1,7 @@
 //! Replays the corpora, and plays random bytes that grow from them, on the stable toolchain.
 
 use nexthop_fuzz_targets::TARGETS;
+use nexthop_vectors::Dice;
 use std::path::PathBuf;
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
@@ -11,17 +12,6 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
         .collect();
     files.sort();
     files.iter().map(|path| std::fs::read(path).expect("a file")).collect()
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % sides
-    }
 }
 
 /// A few bytes changed, doubled, cut, or taken over from another input.

@@ -1,9 +1,13 @@
-//! Vector files for white-box tests.
+//! What tests share: vector files for white-box tests, and dice.
 //!
 //! A test reads `tests/vectors`, or the folder that `NEXTHOP_VECTORS` names when the file is there too: so the
 //! conformance driver plays any folder of vectors through the same tests. `NEXTHOP_VECTORS_READ` names a file to
 //! which every reading is added (`test<TAB>path`), the proof that a test has seen what is counted as passed.
 #![expect(clippy::panic, reason = "a test that cannot read its facts fails")]
+
+mod dice;
+
+pub use dice::Dice;
 
 use serde_json::Value;
 use std::io::Write;

@@ -6,6 +6,7 @@ use nexthop::raw::{
     self, Decision, Document, Head, HostChange, Options, Outcome, Stat, clock, document_kind, failure,
     host_op, kind,
 };
+use nexthop_vectors::Dice;
 use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,17 +18,6 @@ mod mesh;
 const THREADS: u64 = 2;
 /// What memory may grow by after warming up, in bytes and as a part of what it was.
 const SLACK: (u64, u64) = (24 << 20, 5);
-
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % sides
-    }
-}
 
 /// What all threads share.
 struct Soak {

@@ -6,8 +6,7 @@ use crate::balance::Criteria;
 use crate::breaker::Members;
 use crate::clock::{Time, nanos};
 use crate::cluster::Subs;
-use crate::engine::{Core, UNKNOWN_TARGET};
-use crate::hash::HashInput;
+use crate::engine::Core;
 use crate::headers::HeaderView;
 use crate::outcome::{Head, Misuse, NEVER, head_bits, refusal};
 use crate::policies::{Leads, Policies, RequestPolicy};
@@ -17,6 +16,7 @@ use crate::retry::RetrySettings;
 use crate::route::RequestView;
 use crate::snapshot::Snapshot;
 use crate::spec::{PathMatch, RetryOn};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use twox_hash::XxHash64;
 
@@ -35,31 +35,11 @@ impl Core {
         };
         let headers =
             HeaderView::new(names.as_deref().unwrap_or(&[]), head.headers).ok_or(Misuse::Invalid)?;
-        let view = RequestView {
-            method: head.method,
-            scheme: head.scheme,
-            authority: head.authority,
-            path: head.path,
-            headers,
-        };
-        let context = match head.metadata {
-            "" => None,
-            text => Some(Criteria::new((self.settings.read_json)(text).map_err(|_| Misuse::Invalid)?)),
-        };
+        let view = head.view(headers);
+        let context = self.own_criteria(head)?.map(Arc::new);
         let mut why = Explanation { number: head.number.max(1), ..Explanation::default() };
-        let at = match head.target {
-            // Words of zero: what a runtime fraction may let through, it lets through.
-            0 => policies
-                .tables
-                .find(&view, &mut Source::Draws(Draws::default()))
-                .map(|r| policies.by_route[r]),
-            UNKNOWN_TARGET => None,
-            target => {
-                let found = policies.targets.get(target as usize - 1).ok_or(Misuse::NotFound)?;
-                found.as_ref().map(|target| target.policy)
-            }
-        };
-        let Some(at) = at else {
+        // Words of zero: what a runtime fraction may let through, it lets through.
+        let Some(at) = policies.of_head(head, &view, &mut Source::Draws(Draws::default()))? else {
             (why.refusal, why.route.why) = match head.target {
                 0 => (refusal::NO_ROUTE, no_route(policies, &view)),
                 _ => (refusal::NO_CLUSTER, "no document has a cluster or route of that name".into()),
@@ -118,37 +98,22 @@ impl Core {
         }
         st.remaining = st.remaining.saturating_sub(why.number - 1);
         let own = policies.cluster(cluster);
-        let criteria = match (policy.criteria.as_ref(), &context) {
-            (Some(route), Some(own)) => Some(own.over(route.fields())),
-            (Some(route), None) => Some(Criteria::clone(route)),
-            (None, own) => own.clone(),
-        };
+        let criteria = Criteria::both(policy.criteria.as_ref(), context.as_ref());
         if let Some(own) = own.filter(|own| own.hashes) {
-            let lists = [&own.own_hash, &own.hash, &policy.hash];
-            let list = lists.into_iter().find(|list| !list.is_empty());
-            let input = HashInput {
-                headers,
-                method: view.method,
-                scheme: view.scheme,
-                authority: view.authority,
-                path: view.path,
-                source: head.source,
-                local: head.local,
-            };
             why.hash = match head.key {
                 _ if head.bits & head_bits::HASH != 0 => Some(head.hash),
                 Some(key) => Some(XxHash64::oneshot(0, key)),
-                None => list.and_then(|list| list.evaluate(&input, &mut None)),
+                None => own.hash_policies(policy).evaluate(&head.hash_input(&view), &mut None),
             };
         }
         let values: Vec<(u32, Vec<Option<String>>)> = own
             .into_iter()
             .flat_map(|own| &own.filters)
-            .map(|(of, spec)| (*of, filter_values(spec, &view, context.as_ref(), &self.settings.hostname)))
+            .map(|(of, spec)| (*of, filter_values(spec, &view, context.as_deref(), &self.settings.hostname)))
             .collect();
         let tried: Vec<String> =
             head.tried.split(',').map(|a| a.trim_ascii().to_owned()).filter(|a| !a.is_empty()).collect();
-        self.explain_state(&snapshot, policies, &st, criteria.as_ref(), &values, &tried, &mut why);
+        self.explain_state(&snapshot, policies, &st, criteria.as_deref(), &values, &tried, &mut why);
         Ok(why)
     }
 

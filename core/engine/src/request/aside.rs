@@ -153,9 +153,6 @@ impl Walk<'_> {
             facts.rq_error.fetch_add(1, Relaxed);
         }
         // As judged by its headers: what a matcher of errors reads was read then.
-        self.tell_answer(&attempt, attempt.status, code, true, good, HeaderView::EMPTY);
-        if attempt.bits & bits::PROBE != 0 {
-            self.probed(&mut st.attempts[at], good);
-        }
+        self.judge_answer(st, at, attempt.status, code, true, HeaderView::EMPTY);
     }
 }

@@ -6,7 +6,7 @@ use super::{Walk, clear};
 use crate::balance::Criteria;
 use crate::clock::{MILLI, Time};
 use crate::engine::Core;
-use crate::hash::policy::{GeneratedCookie, HashInput, HashPolicies};
+use crate::hash::policy::GeneratedCookie;
 use crate::headers::HeaderView;
 use crate::ids::Id;
 use crate::outcome::{Decision, Head, Misuse, NEVER, flags, head_bits, refusal};
@@ -55,13 +55,7 @@ impl<'a> Walk<'a> {
         };
         let headers = HeaderView::new(names, head.headers).ok_or(Misuse::Invalid)?;
         check(head)?;
-        let view = RequestView {
-            method: head.method,
-            scheme: head.scheme,
-            authority: head.authority,
-            path: head.path,
-            headers,
-        };
+        let view = head.view(headers);
         self.begin_checked(policies, head, &view, stateless, out)
     }
 
@@ -74,19 +68,12 @@ impl<'a> Walk<'a> {
         out: &mut Decision,
     ) -> Result<(), Misuse> {
         // Read before anything is taken: a text that is no JSON object refuses the head.
-        let own_criteria = self.own_criteria(head)?;
+        let own_criteria = self.core.own_criteria(head)?;
         let namespaces = match head.filter_metadata {
             "" => BTreeMap::new(),
             text => (self.core.settings.read_json)(text).map_err(|_| Misuse::Invalid)?,
         };
-        let policy = match head.target {
-            0 => policies.tables.find(view, self.random).map(|route| policies.by_route[route]),
-            UNKNOWN_TARGET => None,
-            target => match policies.targets.get(target as usize - 1) {
-                Some(target) => target.as_ref().map(|target| target.policy),
-                None => return Err(Misuse::NotFound),
-            },
-        };
+        let policy = policies.of_head(head, view, self.random)?;
         let Taken { index, slot, mut state } = self.take_slot()?;
         let st = &mut *state;
         let unrouted = Course { policies: policies.generation, ..Course::EMPTY };
@@ -210,14 +197,6 @@ impl<'a> Walk<'a> {
     }
 
     /// The `envoy.lb` criteria that a head brings.
-    fn own_criteria(&self, head: &Head<'_>) -> Result<Option<Criteria>, Misuse> {
-        if head.metadata.is_empty() {
-            return Ok(None);
-        }
-        let fields = (self.core.settings.read_json)(head.metadata).map_err(|_| Misuse::Invalid)?;
-        Ok((!fields.is_empty()).then(|| Criteria::new(fields)))
-    }
-
     /// Section 4 of `spec/retry-and-timeouts.md`, when the request has a say.
     #[cold]
     fn retry_state(&mut self, st: &mut State, retry: &RetryPolicy, trusted: bool, view: &RequestView<'_>) {
@@ -507,22 +486,8 @@ impl<'a> Walk<'a> {
             st.hash = Some(XxHash64::oneshot(0, key));
             return;
         }
-        let input = HashInput {
-            headers: view.headers,
-            method: view.method,
-            scheme: view.scheme,
-            authority: view.authority,
-            path: view.path,
-            source: head.source,
-            local: head.local,
-        };
-        let list: &HashPolicies = if !own.own_hash.is_empty() {
-            &own.own_hash
-        } else if !own.hash.is_empty() {
-            &own.hash
-        } else {
-            &policy.hash
-        };
+        let input = head.hash_input(view);
+        let list = own.hash_policies(policy);
         let mut cookie: Option<GeneratedCookie> = None;
         if !list.is_empty() {
             st.hash = list.evaluate(&input, &mut cookie);

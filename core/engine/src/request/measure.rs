@@ -4,6 +4,7 @@ use super::Walk;
 use super::state::Attempt;
 use crate::clock::nanos;
 use crate::headers::HeaderView;
+use crate::opt_in::when::wait_of;
 use crate::orca::Report;
 use crate::outcome::{Outcome, failure};
 use crate::spec::{ClientWeights, LoadAware, PeakEwma};
@@ -65,7 +66,8 @@ impl Walk<'_> {
     ) {
         if let Some(spec) = &measures.latency {
             let penalty = (status == 429 || code >= 500).then(|| {
-                let asked = headers.first("retry-after").and_then(seconds);
+                let asked = headers.first("retry-after");
+                let asked = asked.and_then(|value| wait_of("retry-after", value, self.unix()));
                 nanos(spec.penalty).max(asked.unwrap_or(0).min(LONGEST_PENALTY))
             });
             self.book(attempt, spec, outcome.latency, penalty.unwrap_or(0));
@@ -116,10 +118,4 @@ impl Walk<'_> {
             measured.book(latency, self.now, nanos(spec.decay));
         }
     }
-}
-
-/// A `retry-after` in seconds, as nanoseconds. A date says nothing here.
-fn seconds(value: &[u8]) -> Option<u64> {
-    let seconds: u64 = std::str::from_utf8(value).ok()?.trim_ascii().parse().ok()?;
-    Some(seconds.saturating_mul(1_000_000_000))
 }

@@ -9,6 +9,7 @@ mod begin;
 mod choose;
 mod close;
 mod filters;
+mod head;
 mod hedge;
 mod measure;
 mod opt_in;

@@ -193,10 +193,7 @@ impl<'a> Walk<'a> {
         }
         let later = at_end && !whole && self.passes(&attempt, status, code, grpc.is_some(), headers);
         if !later {
-            self.tell_answer(&attempt, status, code, grpc.is_some(), good, headers);
-            if attempt.bits & bits::PROBE != 0 {
-                self.probed(&mut st.attempts[at], good);
-            }
+            self.judge_answer(st, at, status, code, grpc.is_some(), headers);
         }
         self.measure_answer(&attempt, outcome, status, code, headers);
         if code >= 400 {
@@ -216,8 +213,9 @@ impl<'a> Walk<'a> {
             let why = Self::word_of_hedged(retry, status);
             (st.attempts[at].later, st.attempts[at].status) = (later, code);
             if Self::others_may_do_better_than(st, at, why) {
+                // It has no end to be judged at any more.
                 if later {
-                    self.tell_late(st, at, status, code, grpc.is_some(), headers);
+                    self.judge_answer(st, at, status, code, grpc.is_some(), headers);
                 }
                 self.cut(slot, request, st, at);
                 return Ok(self.verdict(st, action::DISCARD, reason::OTHERS_IN_FLIGHT, status, 0));
@@ -247,8 +245,9 @@ impl<'a> Walk<'a> {
         match decided {
             Decided::Yes { after_ms, reason } => {
                 Self::settle(st);
+                // It has no end to be judged at any more.
                 if later {
-                    self.tell_late(st, at, status, code, grpc.is_some(), headers);
+                    self.judge_answer(st, at, status, code, grpc.is_some(), headers);
                 }
                 st.timeout_retry = false;
                 self.clusters[st.cluster as usize].counters.count_status(status, true);
@@ -260,7 +259,7 @@ impl<'a> Walk<'a> {
                 (st.attempts[at].later, st.attempts[at].status) = (later, code);
                 if st.attempts.len() > 1 && Self::others_may_do_better_than(st, at, why) {
                     if later {
-                        self.tell_late(st, at, status, code, grpc.is_some(), headers);
+                        self.judge_answer(st, at, status, code, grpc.is_some(), headers);
                     }
                     self.cut(slot, request, st, at);
                     return Ok(self.verdict(st, action::DISCARD, reason::OTHERS_IN_FLIGHT, status, 0));
@@ -295,9 +294,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// An answer that was to be judged at its end has none any more.
-    #[cold]
-    fn tell_late(
+    /// What an answer says of its host, at its headers or when its body is over: to outlier detection, and of a probe.
+    pub(super) fn judge_answer(
         &mut self,
         st: &mut State,
         at: usize,

@@ -240,10 +240,6 @@ pub(super) fn priorities(case: &Case) -> Result<Converted, String> {
 }
 
 /// Which of several failing requests are retried.
-fn every_began(limits: &Json) -> bool {
-    limits.get("retry_budget").has("budget_interval")
-}
-
 /// `breakers/retry_live.json`: requests that are sent at once and fail at every attempt.
 pub(super) fn failing(case: &Case) -> Result<Converted, String> {
     let (given, expect) = (case.given(), case.expect());
@@ -262,7 +258,8 @@ pub(super) fn failing(case: &Case) -> Result<Converted, String> {
         limits.set("retry_budget", budget);
     }
     let retries = given.get("num_retries").i64().ok_or("no number of retries")?;
-    let mut stage = Stage::limited(retries, limits.clone());
+    let looks_back = limits.get("retry_budget").has("budget_interval");
+    let mut stage = Stage::limited(retries, limits);
     if given.get("thresholds").entries().is_empty() {
         stage.thresholds.clear();
     }
@@ -270,7 +267,7 @@ pub(super) fn failing(case: &Case) -> Result<Converted, String> {
     let ms = every.split(' ').rev().nth(1).and_then(|ms| ms.parse::<u32>().ok()).ok_or("no delay")?;
     // Recorded with a back-off of a second; and where the limit counts what began lately, all decided before the first
     // retry began.
-    let slow = given.get("retry_back_off_ms").i64().is_none() || every_began(&limits);
+    let slow = given.get("retry_back_off_ms").i64().is_none() || looks_back;
     let told = if slow { "hdr:retry-after=1," } else { "" };
     let mut script = stage.open();
     backend(&mut script, "", &[(0, &format!("sleep={},{told}503", f64::from(ms) / 1000.0))])?;
