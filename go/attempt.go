@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"runtime"
 	"strings"
 	"time"
 	"unsafe"
@@ -37,7 +36,6 @@ type Attempt struct {
 	e               *Engine
 	r               *Request // nil when stateless
 	t               *try     // set by the loops of this package
-	g               *guard   // of a stateless attempt without deadline
 	wantOK, wantErr uint16
 	bits            uint16
 }
@@ -67,7 +65,9 @@ func WithTried(addresses ...string) PickOption {
 
 // ChooseHost makes a stateless attempt with this number (from 1; 0 when it is not known, which a composite
 // refuses), for callers with a retry loop of their own. It
-// never waits: instead there is an error [*WouldWait].
+// never waits: instead there is an error [*WouldWait]. Cancel in a defer gives the permits of an attempt back that was
+// left without a report; the lease does so otherwise, 300 seconds (see [Options]) after its deadline or, without a
+// deadline, an hour after the last call about it.
 func (e *Engine) ChooseHost(cluster string, attempt int, options ...PickOption) (Attempt, error) {
 	// A whole head with number 0 would be a request of more attempts.
 	if attempt < 0 || attempt > math.MaxInt32 || attempt == 0 && len(options) != 0 {
@@ -140,32 +140,7 @@ func (e *Engine) attempt(d *C.nexthop_decision, r *Request) Attempt {
 	if d.wait != 0 {
 		a.HedgeAfter = limit(uint64(d.wait))
 	}
-	if r == nil && a.Remaining == 0 {
-		a.g = newGuard(e, a.id)
-	}
 	return a
-}
-
-// guard is what the copies of a stateless attempt share when no lease would end it soon: the collector cancels an attempt
-// that nobody holds any more.
-type guard struct {
-	e       *Engine // also keeps it out of the allocator's shared blocks, whose cleanups may never run
-	cleanup runtime.Cleanup
-}
-
-func newGuard(e *Engine, id uint64) *guard {
-	g := &guard{e: e}
-	g.cleanup = runtime.AddCleanup(g, func(id uint64) {
-		e.seen(uint32(C.nexthop_go_cancel(C.uint64_t(id)).bits))
-	}, id)
-	return g
-}
-
-// settled tells the collector that there is nothing to cancel.
-func (g *guard) settled() {
-	if g != nil {
-		g.cleanup.Stop()
-	}
 }
 
 var errNoAttempt = &UsageError{ErrInvalid, "the attempt is empty; an engine or a request chooses one"}
@@ -207,7 +182,6 @@ func (a Attempt) Complete(status int, h Header) (Verdict, error) {
 	}
 	v := C.nexthop_go_complete_status(C.uint64_t(a.id), number(status))
 	if v.code == C.NEXTHOP_OK && v.bits == 0 && a.t == nil {
-		a.g.settled()
 		return verdictOf(&v), nil
 	}
 	return a.completed(v, status)
@@ -258,7 +232,6 @@ func (a Attempt) Cancel() {
 }
 
 func (a Attempt) cancel() {
-	a.g.settled()
 	v := C.nexthop_go_cancel(C.uint64_t(a.id))
 	a.e.seen(uint32(v.bits))
 	if a.t != nil {
@@ -333,9 +306,6 @@ func (a Attempt) answered(v C.nexthop_verdict, headers bool, again func() C.next
 		return Verdict{}, repeated(int(v.code), func() int { return int(again().code) })
 	}
 	verdict := verdictOf(&v)
-	if !headers || verdict.Action != Forward {
-		a.g.settled()
-	}
 	if a.t != nil {
 		a.t.note(verdict, headers && verdict.Action == Forward)
 	}

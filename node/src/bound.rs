@@ -7,7 +7,7 @@
 use crate::values::{self, Thrown};
 use crate::{Callback, engines, guarded, hot, state};
 use napi_sys as sys;
-use nexthop::raw::{Decision, Local, Verdict};
+use nexthop::raw::{Decision, Local, Packed, Verdict};
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -81,11 +81,12 @@ impl Bound {
         unsafe { &mut *self.words.add(DECISION).cast::<Decision>() }
     }
 
-    /// Writes a verdict.
+    /// Writes a verdict, as two machine words: copied field by field, the copy would wait for the narrower stores.
     #[inline]
     pub(crate) fn answer(&self, verdict: Verdict) {
+        let Packed(first, second) = verdict.into();
         // SAFETY: 4 words from an 8-byte boundary.
-        unsafe { self.words.add(VERDICT).cast::<Verdict>().write(verdict) };
+        unsafe { self.words.add(VERDICT).cast::<[u64; 2]>().write([first, second]) };
     }
 
     /// Writes a result code.
