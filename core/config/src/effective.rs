@@ -201,6 +201,7 @@ impl Rows<'_> {
                 );
             }
         }
+        self.drops(spec, overlay);
         self.put("update_merge_window", seconds(spec.update_merge_window), &["update_merge_window"]);
         self.put("connect_timeout", seconds(spec.connect_timeout), &["connect_timeout"]);
         self.put("max_stream_duration", limit(spec.max_stream_duration), &["max_stream_duration"]);
@@ -225,6 +226,28 @@ impl Rows<'_> {
         self.put("nexthop.lifecycle_events", json!(spec.lifecycle_events), &["nexthop.lifecycle_events"]);
         if let Some(retry) = &spec.retry {
             self.retry(retry);
+        }
+    }
+
+    /// The share of first attempts that the assignment drops, as far as runtime lets it.
+    fn drops(&mut self, spec: &ClusterSpec, overlay: &[(String, Plain)]) {
+        const LIMIT: &str = "load_balancing_policy.drop_overload_limit";
+        let mut runtime = self.loaded.specs.runtime.iter().chain(overlay).rev();
+        let limit = runtime.find_map(|(key, value)| match value {
+            Plain::Number(percent) if key == LIMIT => Some(percent / 100.0),
+            _ => None,
+        });
+        // What single precision adds to the shares of documents is nobody's wish.
+        let given = (f64::from(spec.endpoints.drop_ratio) * 1e6).round() / 1e6;
+        match limit.filter(|limit| *limit < given) {
+            Some(limit) => self
+                .rows
+                .push(json!({"field": "drop_overloads", "value": limit, "from": "runtime", "path": LIMIT})),
+            None => self.put(
+                "drop_overloads",
+                json!(given),
+                &["drop_overloads.drop_percentage", "drop_overloads"],
+            ),
         }
     }
 

@@ -549,6 +549,17 @@ pub const fn refusal_body(why: u8) -> &'static str {
     }
 }
 
+/// The header that tells why, if any.
+fn told(why: u8, which: u8) -> Vec<(String, String)> {
+    let name = match why {
+        refusal::DROP_OVERLOAD => "x-envoy-drop-overload",
+        refusal::UNCONDITIONAL_DROP_OVERLOAD => "x-envoy-unconditional-drop-overload",
+        refusal::OVERFLOW => return overloaded(which != resource::POOLS),
+        _ => return overloaded(why == refusal::MAINTENANCE),
+    };
+    vec![(name.into(), "true".into())]
+}
+
 fn overloaded(yes: bool) -> Vec<(String, String)> {
     if yes { vec![("x-envoy-overloaded".into(), "true".into())] } else { Vec::new() }
 }
@@ -558,9 +569,7 @@ fn refused(why: u8, status: u16, which: u8) -> LocalReply {
         status,
         flags: 0,
         details: refusal_details(why).into(),
-        headers: overloaded(
-            why == refusal::MAINTENANCE || (why == refusal::OVERFLOW && which != resource::POOLS),
-        ),
+        headers: told(why, which),
         body: refusal_body(if which == resource::POOLS { refusal::NO_HEALTHY_UPSTREAM } else { why }).into(),
     }
 }

@@ -35,6 +35,7 @@ mod request;
 pub mod retry;
 pub mod route;
 pub mod sets;
+mod shed;
 mod snapshot;
 pub mod spec;
 pub mod stats;

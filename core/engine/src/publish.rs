@@ -22,7 +22,7 @@ impl Core {
                 view: cluster.view.clone(),
                 outlier: cluster.outlier.clone(),
                 linear: cluster.linear.clone(),
-                maintenance: master.maintenance.get(&*cluster.shared.name).copied().unwrap_or(0),
+                sheds: master.sheds(cluster).map(Box::new),
             })
             .collect();
         let snapshot = Arc::new(Snapshot { clusters, policies, runtime: master.runtime });

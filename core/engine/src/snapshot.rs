@@ -4,6 +4,7 @@ use crate::balance::{Linear, ZoneRuntime};
 use crate::cluster::{ClusterShared, ClusterView};
 use crate::outlier::Rules;
 use crate::policies::Policies;
+use crate::shed::Sheds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ pub(crate) struct Entry {
     pub(crate) outlier: Option<Arc<Rules>>,
     /// What an aggregate chooses by; `None` for all others.
     pub(crate) linear: Option<Arc<Linear>>,
-    /// `upstream.maintenance_mode.<name>`: percent of requests that are turned away.
-    pub(crate) maintenance: u8,
+    /// What is turned away before a host is chosen; `None` = nothing.
+    pub(crate) sheds: Option<Box<Sheds>>,
 }
 
 /// Runtime values that decisions read.
@@ -44,6 +45,8 @@ pub(crate) struct Runtime {
     /// `envoy.reloadable_features.skip_pending_overflow_count_on_active_rq` is off: a request refused by `max_requests`
     /// counts as pending overflow, too.
     pub(crate) both_overflows: bool,
+    /// `load_balancing_policy.drop_overload_limit`, percent. Read with each assignment, as Envoy reads it.
+    pub(crate) drop_limit: Option<u64>,
     /// `upstream.zone_routing.*`
     pub(crate) zone: ZoneRuntime,
 }
@@ -57,6 +60,7 @@ impl Default for Runtime {
             base_retry_backoff_ms: None,
             healthy_panic_threshold: None,
             both_overflows: false,
+            drop_limit: None,
             zone: ZoneRuntime::default(),
         }
     }
@@ -88,6 +92,9 @@ impl Runtime {
                 "upstream.base_retry_backoff_ms" => runtime.base_retry_backoff_ms = number,
                 "upstream.healthy_panic_threshold" => {
                     runtime.healthy_panic_threshold = number.map(|n| n.min(100) as u32);
+                }
+                "load_balancing_policy.drop_overload_limit" => {
+                    runtime.drop_limit = number;
                 }
                 "upstream.zone_routing.enabled" => runtime.zone.enabled = number,
                 "upstream.zone_routing.min_cluster_size" => runtime.zone.min_cluster_size = number,

@@ -54,9 +54,7 @@ pub(crate) fn assignment(at: &At<'_>, rules: Rules) -> Result<(String, Endpoints
         endpoints.overprovisioning_factor =
             policy.or("overprovisioning_factor", 140, |f| f.u32_in(1, u32::MAX))?;
         endpoints.weighted_priority_health = policy.or("weighted_priority_health", false, |f| f.bool())?;
-        if let Some(drops) = policy.get("drop_overloads") {
-            drop_overloads(&drops)?;
-        }
+        endpoints.drop_ratio = policy.or("drop_overloads", 0.0, drop_overloads)?;
     }
     let mut seen = BTreeSet::new();
     endpoints.localities = msg.repeated("endpoints", |item| locality_endpoints(&item, rules, &mut seen))?;
@@ -136,24 +134,28 @@ fn endpoint_checks(at: &At<'_>) -> Result<EndpointChecks> {
     })
 }
 
-fn drop_overloads(at: &At<'_>) -> Result<()> {
-    let mut count = 0;
-    for item in at.repeated() {
-        count += 1;
-        let msg = item.message(&DROP)?;
-        msg.need("category")?.filled()?;
-        if let Some(percent) = msg.get("drop_percentage") {
-            let (numerator, denominator) = super::route::fraction(&percent)?;
-            if numerator > denominator {
-                return Err(percent.expected("a share of at most 1"));
-            }
-        }
+/// Reads `drop_overloads`: the share to drop, in single precision as Envoy divides.
+fn drop_overloads(at: &At<'_>) -> Result<f32> {
+    let items = at.repeated();
+    if items.len() > 1 {
+        let count = items.len();
+        return Err(
+            at.fail(format!("Cluster drop_overloads config has {count} categories. Envoy only support one."))
+        );
     }
-    if count > 1 {
-        return Err(at.fail(format!("expected one drop category, found {count}")));
+    let Some(item) = items.first() else { return Ok(0.0) };
+    let msg = item.message(&DROP)?;
+    msg.need("category")?.filled()?;
+    let Some(percent) = msg.get("drop_percentage") else { return Ok(0.0) };
+    let (numerator, denominator) = super::route::fraction(&percent)?;
+    let ratio = numerator as f32 / denominator as f32;
+    if ratio > 1.0 {
+        return Err(percent.fail(format!(
+            "Cluster drop_overloads config is invalid. drop_ratio={ratio}(Numerator {numerator} / Denominator \
+             {denominator}). The valid range is 0~1."
+        )));
     }
-    at.note(What::NotAvailable, "known, but not available in this version: nothing is dropped");
-    Ok(())
+    Ok(ratio)
 }
 
 /// Hash policies turn weights into shares of their sum, which must fit 32 bits.

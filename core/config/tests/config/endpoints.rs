@@ -99,9 +99,23 @@ fn policies_of_an_assignment() {
         policy("{overprovisioning_factor: 100, weighted_priority_health: true}").unwrap().endpoints;
     assert_eq!((endpoints.overprovisioning_factor, endpoints.weighted_priority_health), (100, true));
     let drop = |numerator: u32| format!("{{category: a, drop_percentage: {{numerator: {numerator}}}}}");
-    assert!(policy(&format!("{{drop_overloads: [{}]}}", drop(100))).is_ok());
-    assert!(policy(&format!("{{drop_overloads: [{}]}}", drop(120))).is_err());
-    assert!(policy(&format!("{{drop_overloads: [{}, {}]}}", drop(1), drop(2))).is_err());
+    let drops = |list: &str| policy(&format!("{{drop_overloads: [{list}]}}"));
+    let ratio = |list: &str| drops(list).unwrap().endpoints.drop_ratio;
+    assert_eq!((ratio(""), ratio("{category: a}"), ratio(&drop(0)), ratio(&drop(100))), (0.0, 0.0, 0.0, 1.0));
+    let parts = |kind: &str| {
+        ratio(&format!("{{category: a, drop_percentage: {{numerator: 1, denominator: {kind}}}}}"))
+    };
+    assert_eq!((parts("HUNDRED"), parts("TEN_THOUSAND"), parts("MILLION")), (0.01, 0.0001, 0.000_001));
+    let why = |list: &str| drops(list).unwrap_err().message;
+    // Envoy's sentences.
+    assert_eq!(
+        why(&drop(120)),
+        "Cluster drop_overloads config is invalid. drop_ratio=1.2(Numerator 120 / Denominator 100). The valid range is \
+         0~1."
+    );
+    let two = format!("{}, {}", drop(20), drop(120));
+    assert_eq!(why(&two), "Cluster drop_overloads config has 2 categories. Envoy only support one.");
+    assert!(drops("{drop_percentage: {numerator: 1}}").is_err());
     assert!(policy("{overprovisioning_factor: 0}").is_err());
     assert!(cluster("load_assignment: {cluster_name: \"\"}").is_err());
     assert!(cluster("load_assignment: {endpoints: []}").is_err());

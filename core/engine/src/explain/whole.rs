@@ -114,6 +114,14 @@ impl Core {
         let tried: Vec<String> =
             head.tried.split(',').map(|a| a.trim_ascii().to_owned()).filter(|a| !a.is_empty()).collect();
         self.explain_state(&snapshot, policies, &st, criteria.as_deref(), &values, &tried, &mut why);
+        if let Some(sheds) = &snapshot.clusters[cluster as usize].sheds
+            && let Some((refusal, told)) = sheds.why(st.is_retry)
+        {
+            why.refusal = if refusal == 0 { why.refusal } else { refusal };
+            if let Some(level) = why.levels.first_mut() {
+                level.why += &format!("; {told}");
+            }
+        }
         Ok(why)
     }
 

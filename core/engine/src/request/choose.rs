@@ -12,8 +12,8 @@ use crate::ids::{Id, attempt_mark, request_of};
 use crate::opt_in::OptCounter;
 use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, reason, refusal, resource, span, wait};
 use crate::policies::{Leads, Policies};
-use crate::random::Random;
 use crate::request::slab::Slot;
+use crate::shed::Sheds;
 use crate::snapshot::Snapshot;
 use crate::spec::ConnectionStyle;
 use crate::stats::Counter;
@@ -87,8 +87,10 @@ impl<'a> Walk<'a> {
         st: &mut State,
         out: &mut Decision,
     ) {
-        let percent = self.snapshot.clusters[st.cluster as usize].maintenance;
-        if percent != 0 && self.in_maintenance(percent, request, slot, st, out) {
+        let snapshot: &'a Snapshot = self.snapshot;
+        if let Some(sheds) = &snapshot.clusters[st.cluster as usize].sheds
+            && self.is_shed(sheds, request, slot, st, out)
+        {
             return;
         }
         if !st.stateless {
@@ -108,22 +110,21 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `upstream.maintenance_mode`: so many of a hundred requests are turned away before anything else.
+    /// Whether a new request is turned away before anything else, which is answered then.
     #[cold]
-    fn in_maintenance(
+    fn is_shed(
         &mut self,
-        percent: u8,
+        sheds: &Sheds,
         request: u64,
         slot: &Slot,
         st: &mut State,
         out: &mut Decision,
     ) -> bool {
-        if percent < 100 && self.random.next_u64() % 100 >= u64::from(percent) {
-            return false;
-        }
+        // A stateless attempt with a higher number is the caller's own retry.
+        let Some((why, flag)) = sheds.turn_away(st.is_retry, self.random) else { return false };
         st.number = 0;
         self.clusters[st.cluster as usize].counters.count_status(503, false);
-        self.refuse(request, slot, st, refusal::MAINTENANCE, 503, flags::UO, out);
+        self.refuse(request, slot, st, why, 503, flag, out);
         true
     }
 

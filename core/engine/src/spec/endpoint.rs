@@ -103,6 +103,8 @@ pub struct Endpoints {
     pub overprovisioning_factor: u32,
     /// Priority load from host weights instead of counts. Defaults to false.
     pub weighted_priority_health: bool,
+    /// Share of new requests that are answered before any host is chosen, 0..=1 (`drop_overloads`). Defaults to 0.
+    pub drop_ratio: f32,
     /// The registry protects: it told all instances as healthy. Defaults to false.
     pub protected: bool,
     /// When the registry made the list, if it tells: an older list than the one in force is refused.
@@ -115,6 +117,7 @@ impl Default for Endpoints {
             localities: Vec::new(),
             overprovisioning_factor: 140,
             weighted_priority_health: false,
+            drop_ratio: 0.0,
             protected: false,
             revision: None,
         }

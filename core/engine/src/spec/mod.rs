@@ -93,6 +93,11 @@ pub enum SpecError {
     /// A composite cluster reaches itself; the names are the way round.
     #[error("composite clusters form a cycle: {}", .0.join(" -> "))]
     CompositeCycle(Vec<String>),
+    /// `load_balancing_policy.drop_overload_limit` is above 100 percent, and an assignment asks for it.
+    #[error(
+        "load_balancing_policy.drop_overload_limit runtime key config {0} is invalid. The valid range is 0~100"
+    )]
+    DropLimit(u64),
     /// A regular expression does not compile.
     #[error("bad regular expression {pattern:?}: {reason}")]
     Regex {
@@ -103,7 +108,7 @@ pub enum SpecError {
     },
 }
 
-/// Checks what spans clusters: unique names, no composite cycle. Names that do not exist are legal
+/// Checks what spans clusters: unique names, no composite cycle, runtime values that assignments read. Names that do not exist are legal
 /// (`spec/composite-and-aggregate.md` A1: resolved at each selection).
 pub fn check(specs: &Specs) -> Result<(), SpecError> {
     let mut index = std::collections::BTreeMap::new();
@@ -111,6 +116,11 @@ pub fn check(specs: &Specs) -> Result<(), SpecError> {
         if index.insert(cluster.name.as_str(), i).is_some() {
             return Err(SpecError::DuplicateCluster(cluster.name.clone()));
         }
+    }
+    let drops = specs.clusters.iter().any(|cluster| cluster.endpoints.drop_ratio > 0.0);
+    let limit = crate::snapshot::Runtime::read(&specs.runtime).drop_limit;
+    if let Some(limit) = limit.filter(|limit| drops && *limit > 100) {
+        return Err(SpecError::DropLimit(limit));
     }
     match composite_cycle(&specs.clusters) {
         Some(way) => Err(SpecError::CompositeCycle(way)),

@@ -84,6 +84,7 @@ impl Core {
         cluster.weights = weights;
         cluster.factor = new.overprovisioning_factor;
         cluster.weighted_health = new.weighted_priority_health;
+        cluster.drop_ratio = new.drop_ratio;
         let told = protection::Told { protected: new.protected, revision: new.revision };
         let told = std::mem::replace(&mut cluster.told, told).protected != new.protected;
         let checked = self.board.checks(index as u32);

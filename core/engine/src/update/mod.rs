@@ -20,6 +20,7 @@ use crate::outlier::{Overrides, Rules};
 use crate::policies::{Names, Policies};
 use crate::request::Waiters;
 use crate::sets::{HostSet, Member};
+use crate::shed::Sheds;
 use crate::snapshot::{Runtime, maintenance};
 use crate::spec::{ClusterKind, ClusterSpec, Endpoints, Locality, SpecError, Specs, Value, check};
 use crate::stats::ClusterCounters;
@@ -68,6 +69,10 @@ pub(crate) struct MasterCluster {
     weights: Vec<(u32, Locality, u32)>,
     factor: u32,
     weighted_health: bool,
+    /// Share of new requests that the present assignment drops.
+    drop_ratio: f32,
+    /// What the runtime lowered it to when the assignment came.
+    drop_limit: Option<u64>,
     /// What the registry said with the list in force.
     pub(crate) told: protection::Told,
     /// Health changes on their way to the balancers, by priority.
@@ -88,6 +93,12 @@ impl Master {
         let changed = new != self.limit_runtime;
         self.limit_runtime = new;
         changed
+    }
+
+    /// What a cluster turns away now.
+    pub(crate) fn sheds(&self, cluster: &MasterCluster) -> Option<Sheds> {
+        let maintenance = self.maintenance.get(&*cluster.shared.name).copied().unwrap_or(0);
+        Sheds::new(maintenance, cluster.drop_ratio, cluster.drop_limit)
     }
 
     pub(crate) fn cluster(&self, name: &str) -> Option<usize> {
@@ -151,6 +162,8 @@ impl Core {
         let cools = specs.set_hosts_aside();
         let relocated = moved || master.local != local || master.cools != cools;
         (master.local, master.cools) = (local, cools);
+        let drop_limit = master.runtime.drop_limit;
+        master.clusters.iter_mut().for_each(|cluster| cluster.drop_limit = drop_limit);
         let mut changed = Vec::new();
         for (index, spec) in given.into_iter().enumerate() {
             match spec {
@@ -227,6 +240,7 @@ impl Core {
         if master.clusters[index].spec.as_ref()?.kind != ClusterKind::Hosts {
             return None;
         }
+        master.clusters[index].drop_limit = master.runtime.drop_limit;
         if let Some(changed) = self.diff(&mut master, index, endpoints, now) {
             self.rebuild(&mut master, index, &changed, now);
         }
@@ -244,6 +258,7 @@ impl Core {
             localities: Vec::new(),
             overprovisioning_factor: cluster.factor,
             weighted_priority_health: cluster.weighted_health,
+            drop_ratio: cluster.drop_ratio,
             protected: cluster.told.protected,
             revision: cluster.told.revision,
         };
@@ -380,6 +395,7 @@ impl Core {
         cluster.outlier = None;
         cluster.linear = None;
         cluster.weights.clear();
+        cluster.drop_ratio = 0.0;
         cluster.windows.clear();
     }
 
@@ -555,6 +571,8 @@ impl MasterCluster {
             weights: Vec::new(),
             factor: 140,
             weighted_health: false,
+            drop_ratio: 0.0,
+            drop_limit: None,
             told: protection::Told::default(),
             windows: Vec::new(),
             loads_due: false,
