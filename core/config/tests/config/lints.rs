@@ -2,6 +2,8 @@
 
 use crate::read;
 use nexthop_config::{Finding, Severity};
+use std::collections::BTreeSet;
+use std::path::Path;
 
 fn findings(text: &str) -> Vec<Finding> {
     read(text).unwrap_or_else(|error| panic!("{error}\n{text}")).findings.iter().cloned().collect()
@@ -22,18 +24,28 @@ fn tells(code: &str, severity: Severity, path: &str, with: &str, without: &str) 
     one.clone()
 }
 
-/// Every code that is told is explained in `docs/lints.md`, and the other way round.
-#[test]
-fn every_code_is_documented() {
-    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("../../docs/lints.md")).unwrap();
-    let documented: std::collections::BTreeSet<String> = page
+/// The codes of `docs/lints.md`.
+pub(crate) fn documented() -> BTreeSet<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lints.md");
+    std::fs::read_to_string(page)
+        .unwrap()
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split(" |").next())
         .filter(|code| code.contains('-') && !code.starts_with('-'))
         .map(str::to_owned)
-        .collect();
-    let mut told = std::collections::BTreeSet::new();
+        .collect()
+}
+
+/// Every code that is told is explained in `docs/lints.md`, and the other way round; those of this page have a pair of
+/// documents here.
+#[test]
+fn every_code_is_documented_and_has_a_pair() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let documented = documented();
+    for code in documented.iter().filter(|code| code.starts_with("NX-")) {
+        assert!(include_str!("lints.rs").contains(&format!("\"{code}\"")), "{code} has no test");
+    }
+    let mut told = BTreeSet::new();
     for folder in ["istio", "lint", "instances"] {
         for entry in std::fs::read_dir(root.join("src").join(folder)).unwrap() {
             let source = std::fs::read_to_string(entry.unwrap().path()).unwrap();
@@ -242,6 +254,15 @@ fn retries() {
     let headers = policy("retry_on: reset, retriable_headers: [{name: x-again}]");
     tells("NX-025", Warning, &at("retriable_headers"), &headers, &good);
     tells("NX-027", Note, &at("retry_on"), &policy("retry_on: '5xx'"), &good);
+    let limited = "rate_limited_retry_back_off: {reset_headers: [{name: retry-after}], max_interval: 9s}";
+    let one = tells(
+        "NX-023",
+        Note,
+        &at("rate_limited_retry_back_off.max_interval"),
+        &policy(&format!("retry_on: reset, {limited}")),
+        &policy("retry_on: reset, retry_back_off: {base_interval: 1s, max_interval: 9s}"),
+    );
+    assert!(one.effect.contains("above 9s is dropped"), "{}", one.effect);
     tells(
         "NX-018",
         Note,

@@ -11,6 +11,7 @@ mod filters;
 mod gates;
 mod instances;
 mod istio;
+mod istio_findings;
 mod istio_rules;
 mod lints;
 mod nasty;
