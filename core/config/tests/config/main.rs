@@ -6,6 +6,7 @@ mod checks;
 mod clusters;
 mod composite;
 mod documents;
+mod effective;
 mod endpoints;
 mod filters;
 mod gates;
