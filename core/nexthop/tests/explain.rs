@@ -104,6 +104,63 @@ static_resources:
     assert_eq!(why["hosts"]["priorities"][0]["healthy"], 2);
 }
 
+/// Hosts that are healthy and passed over: while another can be chosen, or for good.
+#[test]
+fn what_answers_and_limits_speak_against() {
+    let text = |block: &str, more: &str| {
+        mesh(&format!(
+            "clusters: {{web: {{hosts: [10.0.0.1:80, 10.0.0.2:80], policy: round_robin, {more} nexthop: {{{block}}}}}}}"
+        ))
+    };
+    let answer = |mesh: &Engine, status: u16| {
+        let head = RequestHead { target: mesh.resolve("web").unwrap(), ..RequestHead::default() };
+        let mut call = mesh.request(&head, mesh.now());
+        let Ok(Choice::Attempt(attempt)) = call.choose_host(mesh.now()) else { panic!("a host is there") };
+        let address = attempt.host().address.to_string();
+        attempt.complete(&Outcome::status(status), mesh.now()).unwrap();
+        address
+    };
+    let why = |mesh: &Engine, address: &str| -> (Value, Value, Value) {
+        let why = explain(mesh, &json!({"cluster": "web"}));
+        let mut hosts = why["hosts"]["candidates"].as_array().unwrap().iter();
+        let host = hosts.find(|host| host["address"] == address).unwrap();
+        (host["left_out"].clone(), host["at_last"].clone(), why["refusal"].clone())
+    };
+    let cooling = text("cool_down: {default: 4s}", "");
+    let first = answer(&cooling, 429);
+    let words = "set aside for another 4.0 s: its answer asked for it";
+    assert_eq!(why(&cooling, &first), (words.into(), false.into(), Value::Null));
+    let second = answer(&cooling, 429);
+    assert_eq!(why(&cooling, &second), (words.into(), false.into(), "cooling".into()));
+    cooling.advance(std::time::Duration::from_secs(5)).unwrap();
+    assert_eq!(why(&cooling, &first), (Value::Null, false.into(), Value::Null));
+
+    let outlier = "outlier: {consecutive_5xx: 1, max_percent: 50, eject: 1s, interval: 1s}, panic: 0,";
+    let half = text("half_open: {interval: 9s}", outlier);
+    let first = answer(&half, 500);
+    assert_eq!(why(&half, &first).0, "unhealthy: /failed_outlier_check");
+    half.advance(std::time::Duration::from_secs(3)).unwrap();
+    half.maintain(half.now());
+    // The first probe is due at once; while it is under way, nobody else goes there.
+    assert_eq!(why(&half, &first), (Value::Null, false.into(), Value::Null));
+    let probe = (0..4).find(|_| answer(&half, 500) == first);
+    assert!(probe.is_some(), "nobody probed");
+    half.advance(std::time::Duration::from_secs(3)).unwrap();
+    half.maintain(half.now());
+    let words = "half open after an ejection: only probes go there";
+    assert_eq!(why(&half, &first), (words.into(), true.into(), Value::Null));
+
+    let full = text("prefer_below_limit: true", "limits: {connections: 1},");
+    let head = RequestHead { target: full.resolve("web").unwrap(), ..RequestHead::default() };
+    let mut call = full.request(&head, full.now());
+    let Ok(Choice::Attempt(open)) = call.choose_host(full.now()) else { panic!("a host is there") };
+    let words = "no place is free there: others come first";
+    assert_eq!(why(&full, &open.host().address), (words.into(), true.into(), Value::Null));
+    open.complete(&Outcome::status(200), full.now()).unwrap();
+    let free = why(&full, "10.0.0.1:80");
+    assert_eq!(free, (Value::Null, false.into(), Value::Null));
+}
+
 #[test]
 fn a_request_that_wants_to_know_keeps_its_trail() {
     let mesh = mesh(MESH);

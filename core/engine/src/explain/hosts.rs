@@ -4,6 +4,7 @@ use crate::balance::{Criteria, StageOutcome, walk_filters};
 use crate::cluster::ClusterView;
 use crate::hosts::{Health, HostArena, flag};
 use crate::inspect::flag_names;
+use crate::request::Judge;
 use crate::retry::RetryPolicy;
 use crate::spec::{FilterPick, PolicySpec};
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,6 +27,15 @@ pub struct HostsWhy {
     pub candidates: Vec<CandidateWhy>,
     /// Hosts that are not listed here.
     pub more: usize,
+    /// A host would be there if it were not set aside.
+    pub cooling: bool,
+}
+
+impl HostsWhy {
+    /// Whether one can be chosen of those that are listed.
+    pub fn any(&self) -> bool {
+        self.candidates.iter().any(|host| host.left_out.is_empty() || host.at_last)
+    }
 }
 
 /// One priority.
@@ -77,6 +87,8 @@ pub struct CandidateWhy {
     pub health: String,
     /// Why it cannot be chosen; empty = it can.
     pub left_out: String,
+    /// It can while no other can.
+    pub at_last: bool,
 }
 
 /// What a choice asks of hosts.
@@ -86,6 +98,8 @@ pub(super) struct Asked<'a> {
     pub(super) previous: Option<u32>,
     /// The predicates of a retry.
     pub(super) retry: Option<Predicates<'a>>,
+    /// Who passes hosts over that are healthy.
+    pub(super) judge: &'a Judge<'a>,
 }
 
 /// The predicates of a retry, with the hosts tried.
@@ -170,6 +184,15 @@ pub(super) fn hosts(view: &ClusterView, arena: &HostArena, asked: &Asked<'_>) ->
                 let omitted = canary || retry.omits(info.metadata.0.get("envoy.lb"));
                 omitted.then(|| "a predicate of the retry policy omits it".to_owned())
             });
+            let (by_steer, at_last) = match asked.judge.words(*slot) {
+                Some((words, at_last)) => (Some(words), at_last),
+                None => (None, false),
+            };
+            let never = by_filter.or(by_subset).or(by_health).or(by_load);
+            let hard = by_steer.clone().filter(|_| !at_last);
+            why.cooling |= never.is_none() && hard.is_some();
+            let never = never.or(hard);
+            let at_last = never.is_none() && (by_steer.is_some() || by_retry.is_some());
             why.candidates.push(CandidateWhy {
                 address: info.address.clone(),
                 priority: priority.priority,
@@ -177,7 +200,8 @@ pub(super) fn hosts(view: &ClusterView, arena: &HostArena, asked: &Asked<'_>) ->
                 weight: info.weight,
                 active: arena.load(*slot).active(),
                 health: flag_names(flags),
-                left_out: by_filter.or(by_subset).or(by_health).or(by_load).or(by_retry).unwrap_or_default(),
+                left_out: never.or(by_retry).or(by_steer).unwrap_or_default(),
+                at_last,
             });
         }
     }

@@ -4,7 +4,7 @@ mod hosts;
 mod whole;
 
 pub use hosts::{CandidateWhy, FilterWhy, HostsWhy, PriorityWhy, policy_name};
-pub(crate) use whole::route_why;
+pub(crate) use whole::{Beside, route_why};
 
 /// A whole answer: of a head that only asks, or of one decision of a request.
 #[derive(Clone, Debug, Default, PartialEq)]

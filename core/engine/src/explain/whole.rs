@@ -11,7 +11,7 @@ use crate::headers::HeaderView;
 use crate::outcome::{Head, Misuse, NEVER, head_bits, refusal};
 use crate::policies::{Leads, Policies, RequestPolicy};
 use crate::random::{Draws, Source};
-use crate::request::{Course, State, filter_values};
+use crate::request::{Asks, Course, Judge, State, filter_values};
 use crate::retry::RetrySettings;
 use crate::route::RequestView;
 use crate::snapshot::Snapshot;
@@ -19,6 +19,18 @@ use crate::spec::{PathMatch, RetryOn};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use twox_hash::XxHash64;
+
+/// What a request knows beside its state.
+pub(crate) struct Beside<'a> {
+    pub(crate) criteria: Option<&'a Criteria>,
+    /// Values of filters by cluster.
+    pub(crate) values: &'a [(u32, Vec<Option<String>>)],
+    /// Addresses that were tried.
+    pub(crate) named: &'a [String],
+    /// Hosts, slot and birth, that answers spoke against.
+    pub(crate) avoid: &'a [(u32, u32)],
+    pub(crate) now: Time,
+}
 
 impl Core {
     /// What would be decided for a head, and why: nothing is decided or counted. Where a draw would decide (weighted
@@ -113,7 +125,9 @@ impl Core {
             .collect();
         let tried: Vec<String> =
             head.tried.split(',').map(|a| a.trim_ascii().to_owned()).filter(|a| !a.is_empty()).collect();
-        self.explain_state(&snapshot, policies, &st, criteria.as_deref(), &values, &tried, &mut why);
+        let beside =
+            Beside { criteria: criteria.as_deref(), values: &values, named: &tried, avoid: &[], now };
+        self.explain_state(&snapshot, policies, &st, &beside, &mut why);
         if let Some(sheds) = &snapshot.clusters[cluster as usize].sheds
             && let Some((refusal, told)) = sheds.why(st.is_retry)
         {
@@ -126,17 +140,15 @@ impl Core {
     }
 
     /// What of an explanation a request's state tells: cluster, hosts, limits, times, retries.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a request")]
     pub(crate) fn explain_state(
         &self,
         snapshot: &Snapshot,
         policies: &Policies,
         st: &State,
-        criteria: Option<&Criteria>,
-        values: &[(u32, Vec<Option<String>>)],
-        named: &[String],
+        beside: &Beside<'_>,
         why: &mut Explanation,
     ) {
+        let Beside { criteria, values, named, avoid, now } = *beside;
         let retry = policies.retry(st);
         let policy = policies.request(st);
         why.number = st.number.max(1);
@@ -145,10 +157,16 @@ impl Core {
             let own = values.iter().find(|(of, _)| *of == cluster).map_or(&[][..], |(_, values)| values);
             let predicates = Predicates { policy: retry, tried: &st.tried, named };
             let predicates = (st.is_retry && retry.rejects()).then_some(predicates);
-            let asked =
-                Asked { criteria, values: own, previous: st.tried.last().map(|t| t.0), retry: predicates };
+            let asks = Asks { routing: st.routing, avoid, probes: !st.is_retry };
+            let asked = Asked {
+                criteria,
+                values: own,
+                previous: st.tried.last().map(|t| t.0),
+                retry: predicates,
+                judge: &Judge::new(self, snapshot, cluster, view, &asks, now),
+            };
             let found = hosts(view, &self.hosts, &asked);
-            Some((found.candidates.iter().any(|host| host.left_out.is_empty()), found))
+            Some((found.any(), found))
         };
         let mut cluster = st.cluster;
         while let Some(entry) = snapshot.clusters.get(cluster as usize) {
@@ -208,11 +226,9 @@ impl Core {
                 }
             }
         }
-        let none = |found: &super::HostsWhy| {
-            found.more == 0 && found.candidates.iter().all(|host| !host.left_out.is_empty())
-        };
-        if why.hosts.as_ref().is_none_or(|found| none(found) && !st.is_retry) && why.refusal == 0 {
-            why.refusal = refusal::NO_HEALTHY_UPSTREAM;
+        if why.hosts.as_ref().is_none_or(|found| found.more == 0 && !found.any()) && why.refusal == 0 {
+            let cooling = why.hosts.as_ref().is_some_and(|found| found.cooling);
+            why.refusal = if cooling { refusal::COOLING } else { refusal::NO_HEALTHY_UPSTREAM };
         }
         let p = usize::from(st.routing);
         if let Some((entry, view)) =

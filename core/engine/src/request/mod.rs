@@ -47,6 +47,7 @@ pub(crate) use session::Session;
 pub(crate) use filters::values as filter_values;
 pub(crate) use state::{Course, End, Phase, State};
 use std::sync::Arc;
+pub(crate) use steer::{Asks, Judge};
 
 /// One call on its way through the engine: the worker's parts, taken apart so that they can be used together.
 pub(crate) struct Walk<'a> {

@@ -14,8 +14,10 @@ use crate::engine::Core;
 use crate::opt_in::half_open;
 use crate::opt_in::{OptCounter, Steer};
 use crate::outcome::bits;
+use crate::snapshot::Snapshot;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// What a pick says when every host is set aside. Never shown.
 pub(super) const COOLING: u8 = u8::MAX;
@@ -54,7 +56,7 @@ impl Against {
 }
 
 /// What it takes to judge hosts during one selection.
-struct Judge<'j> {
+pub(crate) struct Judge<'j> {
     core: &'j Core,
     steer: Option<Steer>,
     room: Room<'j>,
@@ -68,7 +70,58 @@ struct Judge<'j> {
     took: Cell<Option<u32>>,
 }
 
-impl Judge<'_> {
+/// What a choice wants to know of hosts.
+pub(crate) struct Asks<'j> {
+    /// The routing priority.
+    pub(crate) routing: u8,
+    /// Hosts, slot and birth, that answers spoke against.
+    pub(crate) avoid: &'j [(u32, u32)],
+    /// Whether it may be a probe.
+    pub(crate) probes: bool,
+}
+
+impl<'j> Judge<'j> {
+    pub(crate) fn new(
+        core: &'j Core,
+        snapshot: &'j Snapshot,
+        cluster: u32,
+        view: &'j ClusterView,
+        asks: &Asks<'j>,
+        now: Time,
+    ) -> Self {
+        let p = usize::from(asks.routing);
+        Self {
+            core,
+            steer: view.steer,
+            room: Room {
+                hosts: &core.hosts,
+                ledger: &snapshot.clusters[cluster as usize].shared.ledgers[p],
+                max_connections: view.spec.breakers.thresholds[p].max_connections,
+                per_host: view.spec.breakers.per_host_max_connections[p].unwrap_or(u32::MAX),
+                streams: view.streams,
+            },
+            routing: p,
+            avoid: asks.avoid,
+            probes: asks.probes,
+            now,
+            passed: Cell::new([None; 3]),
+            took: Cell::new(None),
+        }
+    }
+
+    /// Why a host is passed over, in words; `true`: only while there is another one.
+    pub(crate) fn words(&self, slot: u32) -> Option<(String, bool)> {
+        Some(match self.against(slot).0? {
+            Against::CoolDown(until) => {
+                let left = Duration::from_nanos(until.0.saturating_sub(self.now.0)).as_secs_f64();
+                (format!("set aside for another {left:.1} s: its answer asked for it"), false)
+            }
+            Against::HalfOpen => ("half open after an ejection: only probes go there".into(), true),
+            Against::BelowLimit => ("no place is free there: others come first".into(), true),
+            Against::Class => ("an answer to this request spoke against it".into(), true),
+        })
+    }
+
     /// What speaks against a host, and what would if its mechanism were in force.
     fn against(&self, slot: u32) -> (Option<Against>, Option<Against>) {
         let (mut real, mut dry) = (None, None);
@@ -186,27 +239,10 @@ impl<'a> Walk<'a> {
     where
         'a: 'j,
     {
-        let p = usize::from(want.routing);
-        let core: &'a Core = self.core;
-        let snapshot: &'a _ = self.snapshot;
-        Judge {
-            core,
-            steer: view.steer,
-            room: Room {
-                hosts: &core.hosts,
-                ledger: &snapshot.clusters[cluster as usize].shared.ledgers[p],
-                max_connections: view.spec.breakers.thresholds[p].max_connections,
-                per_host: view.spec.breakers.per_host_max_connections[p].unwrap_or(u32::MAX),
-                streams: view.streams,
-            },
-            routing: p,
-            avoid: want.avoid,
-            // A retry has failed once already.
-            probes: !want.is_retry,
-            now: self.now,
-            passed: Cell::new([None; 3]),
-            took: Cell::new(None),
-        }
+        let snapshot: &'a Snapshot = self.snapshot;
+        // A retry has failed once already.
+        let asks = Asks { routing: want.routing, avoid: want.avoid, probes: !want.is_retry };
+        Judge::new(self.core, snapshot, cluster, view, &asks, self.now)
     }
 
     /// Takes the place for a probe, if this host takes one. `false`: somebody was faster.

@@ -2,7 +2,7 @@
 
 use super::Walk;
 use super::state::State;
-use crate::explain::{Explanation, route_why};
+use crate::explain::{Beside, Explanation, route_why};
 use crate::policies::Policies;
 use crate::random::Source;
 
@@ -34,9 +34,14 @@ impl Walk<'_> {
     ) {
         let mut why = Explanation::default();
         let Some(rare) = st.rare.as_deref() else { return };
-        let values = rare.brought.as_ref().map_or(&[][..], |own| &own.values);
-        let (criteria, named) = (rare.criteria.as_deref(), &rare.tried[..]);
-        self.core.explain_state(self.snapshot, policies, st, criteria, values, named, &mut why);
+        let beside = Beside {
+            criteria: rare.criteria.as_deref(),
+            values: rare.brought.as_ref().map_or(&[][..], |own| &own.values),
+            named: &rare.tried,
+            avoid: &rare.opted.avoid,
+            now: self.now,
+        };
+        self.core.explain_state(self.snapshot, policies, st, &beside, &mut why);
         let matched = rare.trail.as_ref().is_some_and(|trail| trail.matched);
         why.route = route_why(policies, policies.request(st), matched);
         why.hash = st.hash;
@@ -45,6 +50,12 @@ impl Walk<'_> {
         if let Some((_, info)) = info {
             why.chosen.clone_from(&info.address);
             why.refusal = 0;
+            // By now it has this attempt: a probe under way, a place less.
+            let candidates = why.hosts.iter_mut().flat_map(|hosts| &mut hosts.candidates);
+            candidates.filter(|host| host.at_last && host.address == why.chosen).for_each(|host| {
+                host.left_out.clear();
+                host.at_last = false;
+            });
         }
         let trail = st.rare().trail.get_or_insert_with(|| Box::new(Trail { matched, list: Vec::new() }));
         if trail.list.len() < MOST {

@@ -287,6 +287,7 @@ fn hosts(why: &HostsWhy) -> Json {
             "active": c.active,
             "health": c.health,
             "left_out": if c.left_out.is_empty() { Json::Null } else { c.left_out.as_str().into() },
+            "at_last": c.at_last,
         })).collect::<Vec<_>>(),
         "more": why.more,
     })
