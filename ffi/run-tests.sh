@@ -50,16 +50,16 @@ if command -v readelf >/dev/null; then
   echo "soname: ok"
 fi
 
-for test in handles arguments threads fork documents beyond; do
+for test in handles arguments threads fork documents beyond checks; do
   # shellcheck disable=SC2086
   compile "$out/$test" ffi/tests/c/$test.c $shared
 done
 # shellcheck disable=SC2086
 compile "$out/owners" ffi/tests/c/owners.cpp $shared
-for test in handles arguments threads fork beyond owners; do "$out/$test"; done
+for test in handles arguments threads fork beyond checks owners; do "$out/$test"; done
 if [ "$quick" = --quick ]; then "$out/documents" --small; else "$out/documents"; fi
 
-for example in script retry event_loop; do
+for example in script retry event_loop checks; do
   # shellcheck disable=SC2086
   compile "$out/$example" examples/c/$example.c $shared
 done
@@ -71,6 +71,8 @@ compile "$out/experiment" examples/c/experiment.c $shared
 says script 'attempt 1: 10.0.2.1:80
 attempt 2: 10.0.3.1:80
 attempt 3: 503 no_healthy_upstream'
+says checks 'orders of 127.0.0.1: /failed_active_hc
+2 checks, 2 failed'
 says event_loop 'one: send attempt 1
 two: wait for queue
 three: wait for queue
@@ -90,13 +92,13 @@ echo "retry: ok"
 [ "$quick" != --quick ] || exit 0
 
 # The archive under sanitizers: they see what C passes in and gets back.
-for test in handles arguments documents; do
+for test in handles arguments documents checks; do
   # shellcheck disable=SC2086
   compile "$out/$test.sanitized" ffi/tests/c/$test.c -fsanitize=address,undefined -fno-sanitize-recover=all $static
 done
 # shellcheck disable=SC2086
 compile "$out/owners.sanitized" ffi/tests/c/owners.cpp -fsanitize=address,undefined -fno-sanitize-recover=all $static
-for test in handles arguments owners; do "$out/$test.sanitized"; done
+for test in handles arguments checks owners; do "$out/$test.sanitized"; done
 "$out/documents.sanitized" --small
 
 if command -v valgrind >/dev/null; then

@@ -217,6 +217,21 @@
 #define NEXTHOP_TEXT_HOSTS 10 /**< Hosts of the cluster `arg`, or all, JSON. */
 #define NEXTHOP_TEXT_HOST 11 /**< The host of address `arg`, JSON. */
 #define NEXTHOP_TEXT_METRICS 12 /**< Counters with their kinds and attributes, a JSON array. */
+#define NEXTHOP_CHECK_JUDGE 0 /**< Judge what came back. */
+#define NEXTHOP_CHECK_SUCCESS 1 /**< It passed. */
+#define NEXTHOP_CHECK_DEGRADED 2 /**< It passed, and the host says that it is degraded. */
+#define NEXTHOP_CHECK_FAILED 3 /**< The host answered badly, which fails it at once. */
+#define NEXTHOP_CHECK_NETWORK 4 /**< No connection, reset, disconnect; counts towards the threshold. */
+#define NEXTHOP_CHECK_TIMEOUT 5 /**< No answer in time; counts towards the threshold. */
+#define NEXTHOP_CHECK_RETRIABLE 6 /**< The host answered badly in a way that counts towards the threshold. */
+#define NEXTHOP_CHECK_PASSIVE 7 /**< Data traffic says that the host has failed; the check itself is still out. */
+#define NEXTHOP_CHECK_HTTP 1 /**< One request over HTTP. */
+#define NEXTHOP_CHECK_TCP 2 /**< A connection, and perhaps bytes. */
+#define NEXTHOP_CHECK_GRPC 3 /**< One call of grpc.health.v1.Health/Check over HTTP/2. */
+#define NEXTHOP_CHECK_CUSTOM 4 /**< Something that only the caller knows; see `extension`. */
+#define NEXTHOP_CHECK_BIT_HTTP2 1 /**< It is asked over HTTP/2. */
+#define NEXTHOP_CHECK_BIT_REUSE 2 /**< One connection may carry many checks. */
+#define NEXTHOP_CHECK_BIT_SECURE 4 /**< TLS towards the host. */
 #define NEXTHOP_NAMES_FLAG 1 /**< Short name of a response flag; the value is its bit number. */
 #define NEXTHOP_NAMES_FAILURE 2 /**< A failure. */
 #define NEXTHOP_NAMES_REFUSAL 3 /**< A refusal. */
@@ -228,6 +243,8 @@
 #define NEXTHOP_NAMES_WAIT 9 /**< Why to wait. */
 #define NEXTHOP_NAMES_RESOURCE 10 /**< A limit. */
 #define NEXTHOP_NAMES_NOTE 11 /**< A note. */
+#define NEXTHOP_NAMES_CHECK_RESULT 12 /**< A result of a check. */
+#define NEXTHOP_NAMES_CHECK_PROTOCOL 13 /**< A protocol of a check. */
 
 /** 0, or one of the negative numbers below. */
 typedef int32_t nexthop_status;
@@ -343,6 +360,42 @@ typedef struct {
   nexthop_str headers; /**< For each header: name, NUL, value, NUL. */
 } nexthop_local_reply;
 
+/** A check to perform. The strings lie in the buffer given to nexthop_poll_check; absent where the protocol has none. */
+typedef struct {
+  uint32_t struct_size; /**< sizeof(nexthop_check) */
+  uint8_t protocol; /**< NEXTHOP_CHECK_HTTP, ... */
+  uint8_t bits; /**< NEXTHOP_CHECK_BIT_HTTP2, ... */
+  uint16_t want; /**< Set of wanted headers of the answer, and trailers. */
+  uint64_t id; /**< For nexthop_check_result. */
+  uint64_t timeout; /**< Nanoseconds until the result has to be there. */
+  uint32_t host; /**< For nexthop_host. */
+  uint32_t host_version; /**< For nexthop_host. */
+  nexthop_str method; /**< Of the request. */
+  nexthop_str path; /**< With its query. */
+  nexthop_str authority; /**< Host header or `:authority`. */
+  nexthop_str send; /**< A body, a framed gRPC message, or plain bytes. */
+  nexthop_str address; /**< Where to connect, `ip:port`. */
+  nexthop_str headers; /**< Other headers of the request, for each: name, NUL, value, NUL. */
+  nexthop_str cluster; /**< Name of the host's cluster. */
+  nexthop_str name; /**< Name of the checker, when its cluster has several. */
+  nexthop_str extension; /**< Name of a custom check's extension. */
+  uint64_t body_limit; /**< Bytes of a response's body that are looked at. */
+} nexthop_check;
+
+/** Facts about an attempt. */
+typedef struct {
+  uint32_t struct_size; /**< sizeof(nexthop_outcome) */
+  uint16_t status; /**< 0: none, else 100 to 999. */
+  uint8_t failure; /**< NEXTHOP_CONNECT_FAILURE, ...; 0: none. */
+  int8_t grpc_status; /**< -1: none. */
+  uint32_t bits; /**< NEXTHOP_OUTCOME_... */
+  uint32_t reserved; /**< Zero. */
+  nexthop_str headers; /**< Header block over the decision's `want_ok` or `want_err`; trailers in nexthop_end. */
+  nexthop_str detail; /**< Free text for explanations and events, up to 256 bytes. */
+  uint64_t latency; /**< Nanoseconds from sent to headers; 0: the engine measures. */
+  uint64_t bytes; /**< Body bytes; 0: unknown. */
+} nexthop_outcome;
+
 /** One upstream attempt of a request. {0} is never valid. */
 typedef struct {
   uint64_t id; /**< Opaque. */
@@ -407,20 +460,6 @@ typedef struct {
   uint16_t reserved; /**< Zero. */
   uint32_t after_ms; /**< RETRY: milliseconds of back-off. */
 } nexthop_verdict;
-
-/** Facts about an attempt. */
-typedef struct {
-  uint32_t struct_size; /**< sizeof(nexthop_outcome) */
-  uint16_t status; /**< 0: none, else 100 to 999. */
-  uint8_t failure; /**< NEXTHOP_CONNECT_FAILURE, ...; 0: none. */
-  int8_t grpc_status; /**< -1: none. */
-  uint32_t bits; /**< NEXTHOP_OUTCOME_... */
-  uint32_t reserved; /**< Zero. */
-  nexthop_str headers; /**< Header block over the decision's `want_ok` or `want_err`; trailers in nexthop_end. */
-  nexthop_str detail; /**< Free text for explanations and events, up to 256 bytes. */
-  uint64_t latency; /**< Nanoseconds from sent to headers; 0: the engine measures. */
-  uint64_t bytes; /**< Body bytes; 0: unknown. */
-} nexthop_outcome;
 
 /** A request whose wait is over. */
 typedef struct {
@@ -596,6 +635,43 @@ nexthop_status nexthop_reply(nexthop_request request,
                              size_t *len);
 
 /**
+ * The next active check that is due; ask until NEXTHOP_EMPTY. Each is handed out once: perform it within its
+ * `timeout` and tell nexthop_check_result, or it counts as timed out. The first call begins active checking: before it,
+ * hosts count as if no cluster had `health_checks`; those that serve at that moment go on until their first result.
+ * Errors: NEXTHOP_EMPTY (nothing is due), NEXTHOP_SHORT (it is kept), NEXTHOP_CLOSED.
+ */
+nexthop_status nexthop_poll_check(nexthop_engine engine,
+                                  uint64_t now,
+                                  nexthop_check *out,
+                                  char *buf,
+                                  size_t cap,
+                                  size_t *len);
+
+/**
+ * Nanoseconds from `now` until nexthop_poll_check has something to do, NEXTHOP_NEVER when nothing is checked, nobody has
+ * asked yet, or the engine is closed. Updates of documents and hosts may bring checks that are due at once: look again
+ * at least every second.
+ */
+uint64_t nexthop_checks_deadline(nexthop_engine engine,
+                                 uint64_t now);
+
+/**
+ * What came of a check: NEXTHOP_CHECK_SUCCESS and so on, or NEXTHOP_CHECK_JUDGE with what came back, which is judged
+ * here by the rules of the check's protocol. `outcome` (may be NULL) holds status, failure, gRPC status (or the header
+ * or trailer of that name) and headers over the check's set `want`; `body` the body, or everything that a TCP
+ * connection has brought so far: absent once it is up. As nexthop_apply does, it may leave requests ready.
+ * Errors: NEXTHOP_EMPTY (still out: read on; always after NEXTHOP_CHECK_PASSIVE), NEXTHOP_ENDED (reported before, out of
+ * time, or its host has left: nothing has changed), NEXTHOP_CLOSED, NEXTHOP_INVALID (no such check or result, or an
+ * answer that cannot be judged).
+ */
+nexthop_status nexthop_check_result(nexthop_engine engine,
+                                    uint64_t check,
+                                    uint32_t result,
+                                    const nexthop_outcome *outcome,
+                                    nexthop_str body,
+                                    uint64_t now);
+
+/**
  * A stateless attempt: one request of exactly one attempt with this number (1 to 2147483647; retry predicates act from
  * 2 on, a composite takes sub-cluster number - 1). `key` (may be absent) replaces the hash policies. It never says
  * NEXTHOP_WAIT unless the cluster queues. Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT, NEXTHOP_NOT_FOUND (a
@@ -765,4 +841,5 @@ size_t nexthop_pack(char *buf,
 #define NEXTHOP_REQUEST_FACTS_INIT { .struct_size = sizeof(nexthop_request_facts) }
 #define NEXTHOP_ENGINE_FACTS_INIT { .struct_size = sizeof(nexthop_engine_facts) }
 #define NEXTHOP_ERROR_PARTS_INIT { .struct_size = sizeof(nexthop_error_parts) }
+#define NEXTHOP_CHECK_INIT { .struct_size = sizeof(nexthop_check) }
 #endif

@@ -149,6 +149,27 @@ struct RequestFacts {
   std::string cluster, route;
 };
 
+// A check to perform.
+struct Check {
+  uint64_t id = 0, timeout = 0, body_limit = 0;
+  uint8_t protocol = 0;
+  bool http2 = false, may_reuse = false, secure = false;
+  uint16_t want = 0;
+  uint32_t host = 0, host_version = 0;
+  std::string method, path, authority, send, address, cluster, name, extension;
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+// What came of a check: a result, or (judged by the library) an answer, a failure, the bytes of a TCP connection.
+struct CheckAnswer {
+  uint32_t result = NEXTHOP_CHECK_JUDGE;
+  uint16_t status = 0;
+  uint8_t failure = 0;
+  int8_t grpc_status = -1;
+  std::string headers;  // a block over the check's set `want`
+  std::string body;
+};
+
 // A header to set, or (no value) to remove.
 using ExtraHeader = std::pair<std::string, std::optional<std::string>>;
 
@@ -165,18 +186,25 @@ nexthop_status grow(std::string& buffer, Ask ask) {
   return status;
 }
 
+inline std::vector<std::pair<std::string, std::string>> pairs(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (size_t at = 0; at < text.size();) {
+    const size_t name_end = text.find('\0', at), value_end = text.find('\0', name_end + 1);
+    all.emplace_back(text.substr(at, name_end - at), text.substr(name_end + 1, value_end - name_end - 1));
+    at = value_end + 1;
+  }
+  return all;
+}
+
 inline Result<std::vector<ExtraHeader>> extra_headers(uint64_t id) {
   std::string text;
   auto status = grow(text, [&](char* b, size_t c, size_t* l) { return nexthop_extra_headers(id, b, c, l); });
   if (status != NEXTHOP_OK) return Error::last(status);
   std::vector<ExtraHeader> headers;
-  for (size_t at = 0; at < text.size();) {
-    const size_t name_end = text.find('\0', at), value_end = text.find('\0', name_end + 1);
-    std::string value = text.substr(name_end + 1, value_end - name_end - 1);
+  for (auto& [name, value] : pairs(text)) {
     std::optional<std::string> set;
     if (value != "\1") set = std::move(value);
-    headers.emplace_back(text.substr(at, name_end - at), std::move(set));
-    at = value_end + 1;
+    headers.emplace_back(std::move(name), std::move(set));
   }
   return headers;
 }
@@ -459,6 +487,56 @@ class Engine {
     return answer(nexthop_maintain(id_, now, &bits), bits);
   }
   uint64_t poll_deadline(uint64_t now = NEXTHOP_NOW) const noexcept { return nexthop_poll_deadline(id_, now); }
+  // NEXTHOP_EMPTY: none is due. The first call begins active checking.
+  Result<Check> poll_check(uint64_t now = NEXTHOP_NOW) const {
+    nexthop_check raw{};
+    raw.struct_size = sizeof raw;
+    std::string text;
+    auto status = detail::grow(
+        text, [&](char* b, size_t c, size_t* l) { return nexthop_poll_check(id_, now, &raw, b, c, l); });
+    if (status != NEXTHOP_OK) return Error::last(status);
+    Check check;
+    check.id = raw.id, check.timeout = raw.timeout, check.body_limit = raw.body_limit, check.protocol = raw.protocol;
+    check.http2 = (raw.bits & NEXTHOP_CHECK_BIT_HTTP2) != 0, check.secure = (raw.bits & NEXTHOP_CHECK_BIT_SECURE) != 0;
+    check.may_reuse = (raw.bits & NEXTHOP_CHECK_BIT_REUSE) != 0;
+    check.want = raw.want, check.host = raw.host, check.host_version = raw.host_version;
+    check.method = view(raw.method), check.path = view(raw.path), check.authority = view(raw.authority);
+    check.send = view(raw.send), check.address = view(raw.address), check.cluster = view(raw.cluster);
+    check.name = view(raw.name), check.extension = view(raw.extension);
+    check.headers = detail::pairs(view(raw.headers));
+    return check;
+  }
+  // NEXTHOP_EMPTY: it is still out. NEXTHOP_ENDED: it is over; nothing has changed.
+  nexthop_status check_result(uint64_t check, const CheckAnswer& answer, uint64_t now = NEXTHOP_NOW) const noexcept {
+    nexthop_outcome told = outcome(answer.status, answer.failure);
+    told.grpc_status = answer.grpc_status;
+    told.headers = str(answer.headers);
+    return nexthop_check_result(id_, check, answer.result, &told, str(answer.body), now);
+  }
+  // One round: `perform(const Check&)` gives a CheckAnswer for each check that is due, one after the other. What does not
+  // decide a check counts as a matter of the network. Nanoseconds until the next round, a second at most. Call it in a
+  // loop of a thread, or of an event loop whose `perform` does not block for long.
+  template <class Perform>
+  Result<uint64_t> run_checks(Perform&& perform, uint64_t now = NEXTHOP_NOW) const {
+    for (;;) {
+      auto check = poll_check(now);
+      if (!check && check.error().status == NEXTHOP_EMPTY) break;
+      if (!check) return check.error();
+      CheckAnswer answer = perform(static_cast<const Check&>(*check));
+      nexthop_status status = check_result(check->id, answer, now);
+      if (status == NEXTHOP_EMPTY && answer.result != NEXTHOP_CHECK_PASSIVE) {
+        answer = CheckAnswer{};
+        answer.result = NEXTHOP_CHECK_NETWORK;
+        status = check_result(check->id, answer, now);
+      }
+      // Over meanwhile: its time has run out, or its host has left.
+      if (status != NEXTHOP_OK && status != NEXTHOP_ENDED && status != NEXTHOP_EMPTY) return Error::last(status);
+    }
+    constexpr uint64_t look = 1000000000;
+    const uint64_t next = checks_deadline(now);
+    return next < look ? next : look;
+  }
+  uint64_t checks_deadline(uint64_t now = NEXTHOP_NOW) const noexcept { return nexthop_checks_deadline(id_, now); }
   nexthop_status advance(uint64_t ns) const noexcept { return nexthop_advance(id_, ns); }
   uint64_t now() const noexcept { return nexthop_now(id_); }
 

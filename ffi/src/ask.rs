@@ -257,7 +257,7 @@ pub unsafe extern "C" fn nexthop_reply(
     })
 }
 
-fn joined<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+pub(crate) fn joined<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in pairs {
         bytes.extend_from_slice(name.as_bytes());

@@ -175,6 +175,45 @@ pub const NEXTHOP_TEXT_HOST: u32 = 11;
 /// Counters with their kinds and attributes, a JSON array.
 pub const NEXTHOP_TEXT_METRICS: u32 = 12;
 
+// Results for nexthop_check_result
+
+/// Judge what came back.
+pub const NEXTHOP_CHECK_JUDGE: u32 = 0;
+/// It passed.
+pub const NEXTHOP_CHECK_SUCCESS: u32 = 1;
+/// It passed, and the host says that it is degraded.
+pub const NEXTHOP_CHECK_DEGRADED: u32 = 2;
+/// The host answered badly, which fails it at once.
+pub const NEXTHOP_CHECK_FAILED: u32 = 3;
+/// No connection, reset, disconnect; counts towards the threshold.
+pub const NEXTHOP_CHECK_NETWORK: u32 = 4;
+/// No answer in time; counts towards the threshold.
+pub const NEXTHOP_CHECK_TIMEOUT: u32 = 5;
+/// The host answered badly in a way that counts towards the threshold.
+pub const NEXTHOP_CHECK_RETRIABLE: u32 = 6;
+/// Data traffic says that the host has failed; the check itself is still out.
+pub const NEXTHOP_CHECK_PASSIVE: u32 = 7;
+
+// Protocols of a check
+
+/// One request over HTTP.
+pub const NEXTHOP_CHECK_HTTP: u8 = 1;
+/// A connection, and perhaps bytes.
+pub const NEXTHOP_CHECK_TCP: u8 = 2;
+/// One call of grpc.health.v1.Health/Check over HTTP/2.
+pub const NEXTHOP_CHECK_GRPC: u8 = 3;
+/// Something that only the caller knows; see `extension`.
+pub const NEXTHOP_CHECK_CUSTOM: u8 = 4;
+
+// Bits of a check
+
+/// It is asked over HTTP/2.
+pub const NEXTHOP_CHECK_BIT_HTTP2: u8 = 1;
+/// One connection may carry many checks.
+pub const NEXTHOP_CHECK_BIT_REUSE: u8 = 2;
+/// TLS towards the host.
+pub const NEXTHOP_CHECK_BIT_SECURE: u8 = 4;
+
 // Tables of nexthop_name
 
 /// Short name of a response flag; the value is its bit number.
@@ -199,6 +238,10 @@ pub const NEXTHOP_NAMES_WAIT: u32 = 9;
 pub const NEXTHOP_NAMES_RESOURCE: u32 = 10;
 /// A note.
 pub const NEXTHOP_NAMES_NOTE: u32 = 11;
+/// A result of a check.
+pub const NEXTHOP_NAMES_CHECK_RESULT: u32 = 12;
+/// A protocol of a check.
+pub const NEXTHOP_NAMES_CHECK_PROTOCOL: u32 = 13;
 
 #[cfg(test)]
 mod tests {
@@ -243,5 +286,20 @@ mod tests {
         assert_eq!(u64::from(NEXTHOP_FIELD_LOCALITY), u64::from(raw::host_fields::LOCALITY));
         assert_eq!(u64::from(NEXTHOP_FIELD_METADATA), u64::from(raw::host_fields::METADATA));
         assert_eq!(u64::from(NEXTHOP_FIELD_HOSTNAME), u64::from(raw::host_fields::HOSTNAME));
+        assert_eq!(NEXTHOP_CHECK_JUDGE, raw::check_results::JUDGE);
+        assert_eq!(NEXTHOP_CHECK_SUCCESS, raw::check_results::SUCCESS);
+        assert_eq!(NEXTHOP_CHECK_DEGRADED, raw::check_results::DEGRADED);
+        assert_eq!(NEXTHOP_CHECK_FAILED, raw::check_results::FAILED);
+        assert_eq!(NEXTHOP_CHECK_NETWORK, raw::check_results::NETWORK);
+        assert_eq!(NEXTHOP_CHECK_TIMEOUT, raw::check_results::TIMEOUT);
+        assert_eq!(NEXTHOP_CHECK_RETRIABLE, raw::check_results::RETRIABLE);
+        assert_eq!(NEXTHOP_CHECK_PASSIVE, raw::check_results::PASSIVE);
+        assert_eq!(NEXTHOP_CHECK_HTTP, raw::check_protocol::HTTP);
+        assert_eq!(NEXTHOP_CHECK_TCP, raw::check_protocol::TCP);
+        assert_eq!(NEXTHOP_CHECK_GRPC, raw::check_protocol::GRPC);
+        assert_eq!(NEXTHOP_CHECK_CUSTOM, raw::check_protocol::CUSTOM);
+        assert_eq!(NEXTHOP_CHECK_BIT_HTTP2, raw::check_bits::HTTP2);
+        assert_eq!(NEXTHOP_CHECK_BIT_REUSE, raw::check_bits::REUSE);
+        assert_eq!(NEXTHOP_CHECK_BIT_SECURE, raw::check_bits::SECURE);
     }
 }

@@ -311,7 +311,7 @@ unsafe fn report(
 }
 
 #[inline]
-unsafe fn outcome<'a>(given: &nexthop_outcome) -> Result<Outcome<'a>, Fault> {
+pub(crate) unsafe fn outcome<'a>(given: &nexthop_outcome) -> Result<Outcome<'a>, Fault> {
     // SAFETY: handed on.
     let (headers, detail) = unsafe { (given.headers.bytes("headers")?, given.detail.text("detail")?) };
     Ok(Outcome {

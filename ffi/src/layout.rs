@@ -1,7 +1,7 @@
 //! Holds the structs of this crate against C's view of the header: size and offset of every field.
 
 use crate::types::{
-    nexthop_attempt, nexthop_decision, nexthop_document, nexthop_engine, nexthop_engine_facts,
+    nexthop_attempt, nexthop_check, nexthop_decision, nexthop_document, nexthop_engine, nexthop_engine_facts,
     nexthop_error_parts, nexthop_head, nexthop_host_info, nexthop_host_op, nexthop_local_reply,
     nexthop_options, nexthop_outcome, nexthop_ready, nexthop_request, nexthop_request_facts, nexthop_str,
     nexthop_verdict,
@@ -53,6 +53,8 @@ fn c_sees_the_same_structs() {
     layout!(program, nexthop_request_facts: struct_size reserved timeout idle_timeout cluster route);
     layout!(program, nexthop_engine_facts: struct_size reserved epoch live_requests seed);
     layout!(program, nexthop_error_parts: struct_size line column reserved file path message found allowed nearest);
+    layout!(program, nexthop_check: struct_size protocol bits want id timeout host host_version method path authority send
+        address headers cluster name extension body_limit);
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../include");
     let directory = std::env::temp_dir().join(format!("nexthop-layout-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
@@ -86,6 +88,7 @@ fn sizes_of_this_version() {
         size_of::<nexthop_request_facts>(),
         size_of::<nexthop_engine_facts>(),
         size_of::<nexthop_error_parts>(),
+        size_of::<nexthop_check>(),
     ];
-    assert_eq!(sizes, [56, 40, 240, 72, 64, 16, 16, 144, 120, 64, 56, 32, 112]);
+    assert_eq!(sizes, [56, 40, 240, 72, 64, 16, 16, 144, 120, 64, 56, 32, 112, 184]);
 }

@@ -8,6 +8,7 @@
 )]
 
 pub mod ask;
+pub mod checks;
 pub mod cold;
 pub mod consts;
 mod fault;

@@ -2,8 +2,8 @@
 
 use crate::fault::Fault;
 use crate::types::{
-    nexthop_decision, nexthop_document, nexthop_engine_facts, nexthop_error_parts, nexthop_head,
-    nexthop_host_info, nexthop_host_op, nexthop_local_reply, nexthop_options, nexthop_outcome,
+    nexthop_check, nexthop_decision, nexthop_document, nexthop_engine_facts, nexthop_error_parts,
+    nexthop_head, nexthop_host_info, nexthop_host_op, nexthop_local_reply, nexthop_options, nexthop_outcome,
     nexthop_request_facts,
 };
 use std::mem::MaybeUninit;
@@ -45,6 +45,7 @@ sized!(
     nexthop_request_facts,
     nexthop_engine_facts,
     nexthop_error_parts,
+    nexthop_check,
     nexthop_decision
 );
 // SAFETY: as above.

@@ -381,3 +381,45 @@ pub struct nexthop_error_parts {
     /// The known name nearest to an unknown one; absent when none is near.
     pub nearest: nexthop_str,
 }
+
+/// A check to perform. The strings lie in the buffer given to nexthop_poll_check; absent where the protocol has none.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct nexthop_check {
+    /// sizeof(nexthop_check)
+    pub struct_size: u32,
+    /// NEXTHOP_CHECK_HTTP, ...
+    pub protocol: u8,
+    /// NEXTHOP_CHECK_BIT_HTTP2, ...
+    pub bits: u8,
+    /// Set of wanted headers of the answer, and trailers.
+    pub want: u16,
+    /// For nexthop_check_result.
+    pub id: u64,
+    /// Nanoseconds until the result has to be there.
+    pub timeout: u64,
+    /// For nexthop_host.
+    pub host: u32,
+    /// For nexthop_host.
+    pub host_version: u32,
+    /// Of the request.
+    pub method: nexthop_str,
+    /// With its query.
+    pub path: nexthop_str,
+    /// Host header or `:authority`.
+    pub authority: nexthop_str,
+    /// A body, a framed gRPC message, or plain bytes.
+    pub send: nexthop_str,
+    /// Where to connect, `ip:port`.
+    pub address: nexthop_str,
+    /// Other headers of the request, for each: name, NUL, value, NUL.
+    pub headers: nexthop_str,
+    /// Name of the host's cluster.
+    pub cluster: nexthop_str,
+    /// Name of the checker, when its cluster has several.
+    pub name: nexthop_str,
+    /// Name of a custom check's extension.
+    pub extension: nexthop_str,
+    /// Bytes of a response's body that are looked at.
+    pub body_limit: u64,
+}

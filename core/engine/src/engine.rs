@@ -45,8 +45,8 @@ pub struct Settings {
     pub events: usize,
     /// Nanoseconds since 1970 at [`Time`] 0; stamps events.
     pub unix_base: u64,
-    /// Somebody performs the checks of [`Core::checks`]: without that, hosts count as if no cluster had any.
-    /// Defaults to false.
+    /// Hosts are checked from the start, so that they are failed until their first result. Defaults to false: hosts
+    /// count as if no cluster had checks until [`Core::checks`] or [`Core::poll_check`] is called for the first time.
     pub active_checks: bool,
     /// Name of this machine, for filters that ask for it; empty = no host's.
     pub hostname: String,
@@ -89,6 +89,8 @@ pub struct Core {
     pub(crate) due: AtomicU64,
     pub(crate) maintenance: Mutex<Maintenance>,
     pub(crate) board: Board,
+    /// Somebody performs checks.
+    pub(crate) checking: AtomicBool,
     /// Admission control and adaptive concurrency of the present documents.
     pub(crate) gates: Mutex<Arc<[Arc<Gate>]>>,
     pub(crate) no_limits: Thresholds,
@@ -183,6 +185,7 @@ impl Core {
             due: AtomicU64::new(u64::MAX),
             maintenance: Mutex::default(),
             board: Board::default(),
+            checking: AtomicBool::new(settings.active_checks),
             gates: Mutex::new(Arc::from(Vec::new())),
             no_limits: Thresholds::default(),
             workers: AtomicU64::new(0),

@@ -55,7 +55,7 @@
 //! ```
 //!
 //! With feature `tokio`, `Driver` is that loop for asynchronous code; with feature `tower`, `NexthopLayer` puts it
-//! around a client. [`raw`] is the level that every other language's face is built on: numbers in, numbers out.
+//! around a client; with feature `checks`, `Checker` performs the active health checks. [`raw`] is the level that every other language's face is built on: numbers in, numbers out.
 
 #[cfg(feature = "cli")]
 pub mod program;
@@ -65,6 +65,9 @@ pub mod raw;
 
 mod attempt;
 mod builder;
+mod check;
+#[cfg(feature = "checks")]
+mod checker;
 mod choice;
 #[cfg(feature = "tokio")]
 mod driver;
@@ -83,6 +86,9 @@ pub use nexthop_engine as engine;
 
 pub use attempt::{Attempt, Plan};
 pub use builder::{Builder, Clock};
+pub use check::{Check, CheckProtocol};
+#[cfg(feature = "checks")]
+pub use checker::{Checker, OtherCheck};
 pub use choice::{Choice, Refusal, Wait};
 #[cfg(feature = "tokio")]
 pub use driver::{Declined, Driver, Reply, Upstream};
@@ -93,6 +99,7 @@ pub use header_block::HeaderBlock;
 pub use layer::{NexthopBody, NexthopLayer, NexthopService};
 pub use nexthop_config::ConfigError;
 pub use nexthop_engine::Time;
+pub use nexthop_engine::health::CheckResult;
 pub use raw::{
     Document, Error, Head as RequestHead, HostChange, HostInfo, LocalReply, Metric, Misuse, NO_SUCH_TARGET,
     Outcome, Ready, RequestInfo, Stat, document_kind, failure, head_bits, host_fields, host_op, last_error,

@@ -40,7 +40,7 @@ fn generate(ffi: &Path) -> Result<Vec<u8>, String> {
     let config = cbindgen::Config::from_file(ffi.join("cbindgen.toml"))?;
     let mut builder = cbindgen::Builder::new().with_config(config);
     // In the order of the header: words and numbers, structs, functions.
-    for file in ["consts", "given", "types", "cold", "ask", "hot", "memory"] {
+    for file in ["consts", "given", "types", "cold", "ask", "checks", "hot", "memory"] {
         builder = builder.with_src(ffi.join(format!("src/{file}.rs")));
     }
     let bindings = builder.generate().map_err(|error| error.to_string())?;

@@ -33,6 +33,42 @@ static nexthop::Engine mesh() {
   return std::move(made).value();
 }
 
+// Active checks, one round at a time.
+static void checks() {
+  auto options = nexthop::options();
+  options.clock = NEXTHOP_CLOCK_MANUAL;
+  auto made = nexthop::Engine::from_text(
+      "clusters: [{name: web, load_assignment: {cluster_name: web, endpoints: [{lb_endpoints: [{endpoint: {address: "
+      "{socket_address: {address: 10.0.0.1, port_value: 80}}}}]}]}, health_checks: [{timeout: 1s, interval: 5s, "
+      "no_traffic_interval: 5s, unhealthy_threshold: 2, healthy_threshold: 2, http_health_check: {path: /h}}]}]",
+      options);
+  CHECK(made);
+  nexthop::Engine engine = std::move(made).value();
+  int performed = 0;
+  const auto answer = [&](uint16_t status) {
+    return engine.run_checks([&, status](const nexthop::Check& check) {
+      CHECK(check.path == "/h" && check.authority == "web" && check.address == "10.0.0.1:80" && check.may_reuse);
+      CHECK(check.headers.at(0).first == "user-agent" && check.protocol == NEXTHOP_CHECK_HTTP);
+      performed += 1;
+      nexthop::CheckAnswer answer;
+      answer.status = status;
+      return answer;
+    });
+  };
+  CHECK(*answer(503) == 1000000000 && performed == 1);
+  CHECK(engine.text(NEXTHOP_TEXT_HOSTS, "web")->find("/failed_active_hc") != std::string::npos);
+  CHECK(engine.checks_deadline() == 5000000000);
+  CHECK(answer(200) && performed == 1);  // nothing is due
+  for (int round = 0; round < 2; round++) {
+    CHECK(engine.advance(5000000000) == NEXTHOP_OK && answer(200));
+  }
+  CHECK(performed == 3 && engine.text(NEXTHOP_TEXT_HOSTS, "web")->find("/failed_active_hc") == std::string::npos);
+  CHECK(engine.poll_check().error().status == NEXTHOP_EMPTY);
+  CHECK(engine.check_result(99, {}) == NEXTHOP_INVALID);
+  engine.close();
+  CHECK(answer(200).error().status == NEXTHOP_CLOSED);
+}
+
 static uint64_t live(const nexthop::Engine& engine) { return engine.info().value().live_requests; }
 
 int main() {
@@ -128,6 +164,8 @@ int main() {
   nexthop::pack(block, 4, "");
   CHECK(block.size() == 13 + 8);
   CHECK(nexthop::name(NEXTHOP_NAMES_WAIT, NEXTHOP_WAIT_QUEUE) == "queue");
+
+  checks();
 
   auto moved = std::move(engine);
   CHECK(engine.id().id == 0 && moved.pick(web, 1)->go());

@@ -118,7 +118,6 @@ fn endpoint_checks(at: &At<'_>) -> Result<EndpointChecks> {
     let msg = at.message(&CHECKS)?;
     let own = msg.map("address", |address_at| address(address_at, Names::Refused))?;
     let port = u16::try_from(msg.or("port_value", 0, |p| p.u32_in(0, 65_535))?).unwrap_or(0);
-    at.note(What::NotAvailable, "known, but not available in this version: no host is checked actively");
     let (address, own_port) = match own {
         Some(HostKey { key, port: 0, .. }) => (key, 0),
         Some(HostKey { key, port, .. }) => {

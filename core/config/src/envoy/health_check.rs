@@ -1,11 +1,10 @@
-//! `HealthCheck`. What is read here acts once a face performs the checks.
+//! `HealthCheck`. What is read here acts once somebody performs the checks.
 
 use super::hash_policy::header_name;
 use super::matcher::string_match;
 use super::route_action::bytes_of_base64;
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
-use crate::report::What;
 use nexthop_engine::spec::{HealthCheckSpec, HttpProbe, Probe, Protocol};
 use std::collections::BTreeSet;
 
@@ -33,14 +32,16 @@ const CHECK: Fields = Fields::of(
         "healthy_edge_interval",
         "always_log_health_check_failures",
         "always_log_health_check_success",
-        // Matters of the checker's own connections and logs.
-        "event_log_path",
-        "event_logger",
-        "event_service",
-        "tls_options",
-        "transport_socket_match_criteria",
     ],
 )
+// Matters of the checker's own connections and logs.
+.not_used(&[
+    "event_log_path",
+    "event_logger",
+    "event_service",
+    "tls_options",
+    "transport_socket_match_criteria",
+])
 .one_of(&[&["http_health_check", "tcp_health_check", "grpc_health_check", "custom_health_check"]]);
 const HTTP: Fields = Fields::of(
     "HttpHealthCheck",
@@ -94,9 +95,6 @@ pub(super) fn health_checks(at: &At<'_>, protocol: Protocol) -> Result<Vec<Healt
             return Err(item.fail("of several health checks each needs a name of its own"));
         }
         list.push(spec);
-    }
-    if count > 0 {
-        at.note(What::NotAvailable, "known, but not available in this version: no host is checked actively");
     }
     Ok(list)
 }

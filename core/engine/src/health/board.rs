@@ -57,6 +57,17 @@ struct Checked {
     cluster: u32,
     endpoint: EndpointChecks,
     runs: Vec<Run>,
+    /// Served before it was checked, and does so until each run has a result.
+    serves: bool,
+}
+
+/// How a host comes under checks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joins {
+    /// It has the flags of a checked host already.
+    Flagged,
+    /// It keeps the flags it has until it is judged: the cluster comes under checks with it.
+    Serving,
 }
 
 struct Run {
@@ -87,6 +98,7 @@ pub(super) struct Pending {
     pub(super) checker: usize,
     pub(super) rules: Option<Arc<HttpRules>>,
     pub(super) cluster: u32,
+    pub(super) slot: u32,
 }
 
 /// What a result did.
@@ -148,7 +160,7 @@ impl Board {
         let counts = vec![Counts::default(); list.len()];
         state.clusters.insert(cluster, Checkers { list: list.into(), rules, counts });
         for (slot, endpoint) in known {
-            state.join(hosts, cluster, slot, &endpoint);
+            state.join(hosts, cluster, slot, &endpoint, Joins::Serving);
         }
     }
 
@@ -157,14 +169,21 @@ impl Board {
         self.state.lock().clusters.contains_key(&cluster)
     }
 
-    /// A host of the cluster; its flags are set already. One that is known goes on as it was.
-    pub(crate) fn join(&self, hosts: &HostArena, cluster: u32, slot: u32, endpoint: &EndpointChecks) {
-        self.state.lock().join(hosts, cluster, slot, endpoint);
+    /// A host of the cluster. One that is known goes on as it was.
+    pub(crate) fn join(
+        &self,
+        hosts: &HostArena,
+        cluster: u32,
+        slot: u32,
+        endpoint: &EndpointChecks,
+        how: Joins,
+    ) {
+        self.state.lock().join(hosts, cluster, slot, endpoint, how);
     }
 
-    /// Whether this host is checked.
+    /// Whether this host is checked, and its flags are what checks found.
     pub(crate) fn knows(&self, slot: u32) -> bool {
-        self.state.lock().hosts.contains_key(&slot)
+        self.state.lock().hosts.get(&slot).is_some_and(|host| !host.serves)
     }
 
     /// A host left.
@@ -183,12 +202,14 @@ impl Board {
         self.state.lock().late.first().map_or(Time::NEVER, |(at, ..)| *at)
     }
 
-    /// The checks that are due.
-    pub(super) fn take_due(&self, now: Time, random: &mut Source) -> Vec<Handed> {
+    /// The checks that are due, so many at most.
+    pub(super) fn take_due(&self, now: Time, random: &mut Source, most: usize) -> Vec<Handed> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let mut handed = Vec::new();
-        while let Some(&(at, slot, checker)) = state.due.first().filter(|(at, ..)| *at <= now) {
+        while handed.len() < most
+            && let Some(&(at, slot, checker)) = state.due.first().filter(|(at, ..)| *at <= now)
+        {
             state.due.remove(&(at, slot, checker));
             let bounds = state.bounds;
             let Some(host) = state.hosts.get_mut(&slot) else { continue };
@@ -221,6 +242,18 @@ impl Board {
         handed
     }
 
+    /// A check that could not be handed over is due as it was.
+    pub(super) fn take_back(&self, id: u64, now: Time) {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        let Some((slot, checker)) = state.out.remove(&id) else { return };
+        state.due_again(slot, checker, now);
+        let cluster = state.hosts.get(&slot).map(|host| host.cluster);
+        if let Some(checkers) = cluster.and_then(|cluster| state.clusters.get_mut(&cluster)) {
+            checkers.counts[checker].attempt -= 1;
+        }
+    }
+
     /// Numbers of checks whose time is over.
     pub(super) fn take_late(&self, now: Time) -> Vec<u64> {
         let state = self.state.lock();
@@ -243,6 +276,7 @@ impl Board {
             checker,
             rules: checkers.rules[checker].clone(),
             cluster: host.cluster,
+            slot,
         })
     }
 
@@ -316,29 +350,35 @@ impl Board {
     /// In a forked child: nobody performs the parent's checks any more.
     pub(crate) fn after_fork(&self) {
         let Some(mut state) = self.state.try_lock() else { return };
-        let late: Vec<(Time, u32, usize)> = std::mem::take(&mut state.late).into_iter().collect();
-        state.out.clear();
-        for (_, slot, checker) in late {
-            let State { hosts, due, .. } = &mut *state;
-            if let Some(run) = hosts.get_mut(&slot).and_then(|host| host.runs.get_mut(checker)) {
-                run.phase = Phase::Due(Time(0));
-                due.insert((Time(0), slot, checker));
-            }
+        for (slot, checker) in std::mem::take(&mut state.out).into_values() {
+            state.due_again(slot, checker, Time(0));
         }
     }
 }
 
 impl State {
-    fn join(&mut self, hosts: &HostArena, cluster: u32, slot: u32, endpoint: &EndpointChecks) {
+    /// A check that was out has to be made anew.
+    fn due_again(&mut self, slot: u32, checker: usize, at: Time) {
+        let Some(run) = self.hosts.get_mut(&slot).and_then(|host| host.runs.get_mut(checker)) else { return };
+        if let Phase::Out(_, end) = run.phase {
+            self.late.remove(&(end, slot, checker));
+        }
+        run.phase = Phase::Due(at);
+        self.due.insert((at, slot, checker));
+    }
+
+    fn join(&mut self, hosts: &HostArena, cluster: u32, slot: u32, endpoint: &EndpointChecks, how: Joins) {
         let Some(checkers) = self.clusters.get(&cluster) else { return };
         if let Some(host) = self.hosts.get_mut(&slot) {
             host.endpoint = endpoint.clone();
             return;
         }
-        let run = || Run { session: Session::new(hosts.flags(slot)), phase: Phase::New };
+        let serves = how == Joins::Serving;
+        let flags = if serves { flag::FAILED_ACTIVE_HC } else { hosts.flags(slot) };
+        let run = || Run { session: Session::new(flags), phase: Phase::New };
         let runs: Vec<Run> = checkers.list.iter().map(|_| run()).collect();
         self.due.extend((0..runs.len()).map(|checker| (Time(0), slot, checker)));
-        self.hosts.insert(slot, Checked { cluster, endpoint: endpoint.clone(), runs });
+        self.hosts.insert(slot, Checked { cluster, endpoint: endpoint.clone(), runs, serves });
     }
 
     fn leave(&mut self, slot: u32) {
@@ -382,16 +422,23 @@ impl Checked {
         let first = !session.is_judged();
         let transition = session.take(&checkers.list[checker], result, immediate);
         let flags = &hosts.facts(slot).flags;
-        let before = flags.load(Relaxed);
+        let was = flags.load(Relaxed);
+        // What Envoy's host would have been before its first result.
+        let served = self.serves;
+        let before = if served { was | flag::FAILED_ACTIVE_HC } else { was };
         let mut after = before;
         if self.runs.iter().all(|run| run.session.is_judged()) {
             let mine = self.runs.iter().fold(0, |all, run| all | run.session.flags);
             flags.fetch_and(!flag::ACTIVE | mine, AcqRel);
             after = flags.fetch_or(mine, AcqRel) | mine;
+            self.serves = false;
         }
         let several = self.runs.len() > 1;
-        let changed =
-            if several { (before ^ after) & flag::ACTIVE != 0 } else { transition == Transition::Changed };
+        let changed = if several || served {
+            !self.serves && (was ^ after) & flag::ACTIVE != 0
+        } else {
+            transition == Transition::Changed
+        };
         let applied = Applied {
             cluster: self.cluster,
             slot,

@@ -8,8 +8,9 @@ use crate::spec::{HttpProbe, SpecError};
 /// A host asks to be taken out at once.
 pub(crate) const IMMEDIATE_FAIL: &str = "x-envoy-immediate-health-check-fail";
 
-/// Response headers that an HTTP check reads.
-pub const WANTED: [&str; 3] = ["x-envoy-degraded", IMMEDIATE_FAIL, "x-envoy-upstream-healthchecked-cluster"];
+/// Response headers (and trailers) that checks read, sorted as every wanted set is.
+pub const WANTED: [&str; 4] =
+    ["grpc-status", "x-envoy-degraded", IMMEDIATE_FAIL, "x-envoy-upstream-healthchecked-cluster"];
 
 /// A judged answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

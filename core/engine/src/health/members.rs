@@ -1,12 +1,16 @@
 //! Which hosts a cluster checks, and what removal does to a checked one (`spec/breakers-and-health.md` B4).
 
+use super::Joins;
+use crate::admission::Gates;
 use crate::clock::Time;
 use crate::engine::Core;
 use crate::hosts::flag;
-use crate::spec::{ClusterSpec, EndpointSpec};
+use crate::policies::Policies;
+use crate::spec::{ClusterSpec, EndpointSpec, Specs};
 use crate::stats::Counter;
-use crate::update::HostMember;
-use std::sync::atomic::Ordering::AcqRel;
+use crate::update::{HostMember, Master};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 impl Core {
     /// Active flags of a new host: failed until its first check, or as the host was that it replaces.
@@ -16,8 +20,9 @@ impl Core {
         spec: &ClusterSpec,
         endpoint: &EndpointSpec,
         before: Option<&HostMember>,
+        how: Joins,
     ) -> u32 {
-        if endpoint.checks.disabled || !self.board.checks(cluster as u32) {
+        if endpoint.checks.disabled || how == Joins::Serving || !self.board.checks(cluster as u32) {
             return 0;
         }
         if let Some(before) = before.filter(|before| before.spec.checks == endpoint.checks) {
@@ -28,9 +33,51 @@ impl Core {
     }
 
     /// Puts a member under its cluster's checkers, if there are any.
-    pub(crate) fn check_host(&self, cluster: usize, member: &HostMember) {
+    pub(crate) fn check_host(&self, cluster: usize, member: &HostMember, how: Joins) {
         if !member.spec.checks.disabled {
-            self.board.join(&self.hosts, cluster as u32, member.entry.slot, &member.spec.checks);
+            self.board.join(&self.hosts, cluster as u32, member.entry.slot, &member.spec.checks, how);
+        }
+    }
+
+    /// Whether somebody performs checks.
+    pub(crate) fn is_checking(&self) -> bool {
+        self.checking.load(Acquire)
+    }
+
+    /// Somebody asks for checks for the first time: from here on clusters with `health_checks` are checked. Their
+    /// hosts serve until their first result, as Envoy's cluster warms up before it serves.
+    #[cold]
+    pub(super) fn begin_checks(&self, now: Time) {
+        let mut master = self.master.lock();
+        if self.checking.swap(true, AcqRel) {
+            return;
+        }
+        if let Some(specs) = master.unchecked.take() {
+            self.compile_again(&mut master, &specs, now);
+        }
+        for (index, cluster) in master.clusters.iter().enumerate() {
+            let Some(spec) = &cluster.spec else { continue };
+            self.board.configure(&self.hosts, index as u32, &spec.health_checks);
+            for member in &cluster.members {
+                self.check_host(index, member, Joins::Serving);
+            }
+        }
+        self.publish(&mut master);
+        self.forget_policies();
+    }
+
+    /// Requests from here on want the headers that checked clusters read.
+    fn compile_again(&self, master: &mut Master, specs: &Specs, now: Time) {
+        let generation = master.policies.as_ref().map_or(0, |policies| policies.generation + 1);
+        let gates = Gates::build(specs, &self.gates.lock().clone(), now);
+        let mut wants = self.wants.lock();
+        // They have been compiled before, so this cannot fail.
+        let Ok(policies) = Policies::compile(specs, generation, &mut master.names, &mut wants, true, &gates)
+        else {
+            return;
+        };
+        if let Some(old) = master.policies.replace(Arc::new(policies)) {
+            self.old_policies.lock().push(old);
         }
     }
 

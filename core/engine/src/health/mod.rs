@@ -12,7 +12,7 @@ mod members;
 mod session;
 mod work;
 
-pub(crate) use board::{Board, Hold};
+pub(crate) use board::{Board, Hold, Joins};
 pub(crate) use delay::Bounds;
 pub(crate) use judge::IMMEDIATE_FAIL;
 pub use judge::{HttpRules, Judged, WANTED, grpc, grpc_question, in_order};

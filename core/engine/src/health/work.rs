@@ -22,6 +22,10 @@ pub struct Check {
     pub host: u32,
     /// Version of what a face may show of that host.
     pub host_version: u32,
+    /// Name of the host's cluster.
+    pub cluster: Arc<str>,
+    /// TLS towards the host.
+    pub secure: bool,
     /// Where to connect: the host's address, with the port that the check wants.
     pub address: String,
     /// What the request is addressed to (HTTP and gRPC).
@@ -30,8 +34,59 @@ pub struct Check {
     pub payload: Vec<u8>,
     /// Nanoseconds until an answer has to be there.
     pub timeout: u64,
+    /// Number of the set of headers that [`CheckReport::Answer`] reads.
+    pub want: u16,
+    /// Bytes of a response's body that are looked at; read what comes behind them, too, and drop it.
+    pub body_limit: u64,
     /// Method, path, headers, and whether the connection may be used again.
     pub spec: Arc<HealthCheckSpec>,
+}
+
+/// Who asks, as Envoy says it.
+const USER_AGENT: (&str, &str) = ("user-agent", "Envoy/HC");
+
+impl Check {
+    /// Method of the request; empty unless HTTP or gRPC.
+    pub fn method(&self) -> &str {
+        match &self.spec.probe {
+            Probe::Http(probe) => &probe.method,
+            Probe::Grpc { .. } => "POST",
+            _ => "",
+        }
+    }
+
+    /// Path of the request, with its query; empty unless HTTP or gRPC.
+    pub fn path(&self) -> &str {
+        match &self.spec.probe {
+            Probe::Http(probe) => &probe.path,
+            Probe::Grpc { .. } => "/grpc.health.v1.Health/Check",
+            _ => "",
+        }
+    }
+
+    /// Whether it is asked over HTTP/2.
+    pub fn is_http2(&self) -> bool {
+        match &self.spec.probe {
+            Probe::Http(probe) => probe.http2,
+            Probe::Grpc { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Headers of the request besides its authority, in lower case.
+    pub fn headers(&self) -> Vec<(&str, &str)> {
+        match &self.spec.probe {
+            Probe::Http(probe) => {
+                let added = probe.headers_to_add.iter().map(|(name, value)| (&**name, &**value));
+                let all = std::iter::once(USER_AGENT).chain(added);
+                all.filter(|(name, _)| !probe.headers_to_remove.iter().any(|gone| gone == name)).collect()
+            }
+            Probe::Grpc { .. } => {
+                vec![("content-type", "application/grpc"), ("te", "trailers"), USER_AGENT]
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// What came of a check.
@@ -39,24 +94,47 @@ pub struct Check {
 pub enum CheckReport<'a> {
     /// Judged by whoever performed it.
     Result(CheckResult),
-    /// An HTTP or gRPC answer, or a failure in an [`Outcome`]: judged here. The header block is over
-    /// [`WANTED`].
+    /// An HTTP or gRPC answer, everything that has come over a TCP connection so far, or a failure in an
+    /// [`Outcome`]: judged here. The header block is over [`WANTED`].
     Answer(&'a Outcome<'a>, &'a [u8]),
     /// Everything that has come over a TCP connection so far.
     Data(&'a [u8]),
 }
 
 impl Core {
-    /// The checks that are due, each handed out once. Nothing unless the engine was made to check.
+    /// The checks that are due, each handed out once. The first call (of this or of [`Core::poll_check`]) begins
+    /// active checking; before, hosts count as if no cluster had checks.
     pub fn checks(&self, worker: &mut Worker, now: Time) -> Vec<Check> {
+        self.take_checks(worker, usize::MAX, now)
+    }
+
+    /// The next check that is due.
+    pub fn poll_check(&self, worker: &mut Worker, now: Time) -> Option<Check> {
+        self.take_checks(worker, 1, now).pop()
+    }
+
+    /// A check that could not be handed over is due again.
+    pub fn put_back(&self, check: &Check, now: Time) {
+        self.board.take_back(check.id, now);
+    }
+
+    fn take_checks(&self, worker: &mut Worker, most: usize, now: Time) -> Vec<Check> {
+        if !self.is_checking() {
+            self.begin_checks(now);
+        }
         self.expire_checks(worker, now);
-        let handed = self.board.take_due(now, &mut worker.random);
+        let handed = self.board.take_due(now, &mut worker.random, most);
         let checks: Vec<Check> = handed.into_iter().filter_map(|handed| self.check_of(handed)).collect();
         self.due_by(self.board.end_of_time());
         checks
     }
 
-    /// When [`Core::checks`] has something to do next.
+    /// Whether a check of this number was ever handed out.
+    pub fn knows_check(&self, id: u64) -> bool {
+        !matches!(self.board.pending(id), Err(false))
+    }
+
+    /// When [`Core::checks`] has something to do next; [`Time::NEVER`] before its first call.
     pub fn checks_deadline(&self) -> Time {
         self.board.deadline()
     }
@@ -88,6 +166,10 @@ impl Core {
             id,
             host: slot,
             host_version,
+            cluster: Arc::clone(&info.cluster),
+            secure: info.secure,
+            want: self.wants.lock().intern(WANTED.map(str::to_owned).to_vec()).0,
+            body_limit: body_limit(&spec.probe),
             address,
             authority,
             payload,
@@ -96,8 +178,9 @@ impl Core {
         })
     }
 
-    /// What came of a check. `Ok(false)`: the data do not say yet. A check that is over already (its time was,
-    /// or its host is gone) changes nothing.
+    /// What came of a check. `Ok(false)`: it is still out, since the data do not say yet, or the report was about
+    /// data traffic ([`CheckResult::Passive`]). [`Misuse::Ended`]: it was reported, its time was over, or its host
+    /// is gone; nothing has changed. [`Misuse::Invalid`]: no such check, or a report of another protocol.
     pub fn check_result(
         &self,
         worker: &mut Worker,
@@ -106,13 +189,13 @@ impl Core {
         now: Time,
     ) -> Result<bool, Misuse> {
         self.expire_checks(worker, now);
-        let pending = match self.board.pending(id) {
-            Ok(pending) => pending,
-            Err(true) => return Ok(true),
-            Err(false) => return Err(Misuse::Invalid),
-        };
+        let pending =
+            self.board.pending(id).map_err(|known| if known { Misuse::Ended } else { Misuse::Invalid })?;
         let (judged, status) = match report {
-            CheckReport::Result(CheckResult::Passive) => return Err(Misuse::Invalid),
+            CheckReport::Result(CheckResult::Passive) => {
+                self.immediate_fail(pending.slot, now);
+                return Ok(false);
+            }
             CheckReport::Result(result) => ((result, false, false), 0),
             CheckReport::Data(data) => match &pending.checkers[pending.checker].probe {
                 Probe::Tcp { receive, .. } if in_order(receive, data) => {
@@ -121,6 +204,9 @@ impl Core {
                 Probe::Tcp { .. } => return Ok(false),
                 _ => return Err(Misuse::Invalid),
             },
+            CheckReport::Answer(outcome, data) if pending.is_tcp() && !is_broken(outcome) => {
+                return self.check_result(worker, id, CheckReport::Data(data), now);
+            }
             CheckReport::Answer(outcome, body) => {
                 let judged = self.judge(worker, &pending, outcome, body)?;
                 (judged, if outcome.failure == failure::NONE { outcome.status } else { 0 })
@@ -148,8 +234,11 @@ impl Core {
         if timed_out {
             return Ok((CheckResult::Timeout, false, false));
         }
-        if outcome.failure != failure::NONE || outcome.bits & outcome_bits::CUT != 0 {
+        if is_broken(outcome) {
             return Ok((CheckResult::Network, false, false));
+        }
+        if !(100..=999).contains(&outcome.status) {
+            return Err(Misuse::Invalid);
         }
         let names: Vec<Box<str>> = WANTED.map(Box::from).to_vec();
         let headers = HeaderView::new(&names, outcome.headers).ok_or(Misuse::Invalid)?;
@@ -161,7 +250,10 @@ impl Core {
                 Ok((judged.result, judged.immediate, judged.verified))
             }
             (Probe::Grpc { .. }, _) => {
-                let status = u8::try_from(outcome.grpc_status).ok();
+                let told = headers
+                    .first("grpc-status")
+                    .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+                let status = u8::try_from(outcome.grpc_status).ok().or(told);
                 Ok((grpc(outcome.status, status, body), false, false))
             }
             _ => Err(Misuse::Invalid),
@@ -242,5 +334,29 @@ impl Core {
                 self.checked(worker, &pending, id, (CheckResult::Timeout, false, false), 0, now);
             }
         }
+    }
+}
+
+impl Pending {
+    fn is_tcp(&self) -> bool {
+        matches!(self.checkers[self.checker].probe, Probe::Tcp { .. })
+    }
+}
+
+/// No answer, or not all of it.
+fn is_broken(outcome: &Outcome<'_>) -> bool {
+    outcome.failure != failure::NONE || outcome.bits & outcome_bits::CUT != 0
+}
+
+/// Longest answer of a gRPC check that is looked at: it has a few bytes.
+const GRPC_ANSWER: u64 = 4096;
+
+fn body_limit(probe: &Probe) -> u64 {
+    match probe {
+        Probe::Http(probe) if probe.receive.is_empty() => 0,
+        Probe::Http(probe) if probe.response_buffer_size > 0 => probe.response_buffer_size,
+        Probe::Http(_) | Probe::Tcp { .. } => u64::MAX,
+        Probe::Grpc { .. } => GRPC_ANSWER,
+        Probe::Custom { .. } => 0,
     }
 }

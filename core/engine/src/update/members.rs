@@ -6,6 +6,7 @@ use crate::breaker::host_gone;
 use crate::clock::{Time, nanos};
 use crate::engine::Core;
 use crate::hash::xxh64;
+use crate::health::Joins;
 use crate::hosts::{HostEntry, HostInfo, flag};
 use crate::request::Waiters;
 use crate::spec::{ClusterSpec, EndpointSpec, Endpoints, Locality, Value};
@@ -90,6 +91,9 @@ impl Core {
         let checked = self.board.checks(index as u32);
         let spec = cluster.spec.clone()?;
         let old = std::mem::take(&mut cluster.members);
+        // The first hosts of a cluster serve until they are judged, unless hosts are checked from the start.
+        let how =
+            if old.is_empty() && !self.settings.active_checks { Joins::Serving } else { Joins::Flagged };
         if is_same_list(&old, &listed, checked) {
             // Most updates: nobody came or went, so nobody is looked up.
             let cluster = &master.clusters[index];
@@ -127,7 +131,7 @@ impl Core {
                     let before = by_address.get(&item.spec.address).and_then(VecDeque::front);
                     let flags = flag::of_status(item.spec.health)
                         | canary(item.spec)
-                        | self.unchecked(index, &spec, item.spec, before);
+                        | self.unchecked(index, &spec, item.spec, before, how);
                     let slot = self.hosts.add(info(cluster, &spec, index, &item), flags);
                     let member = HostMember {
                         entry: Arc::new(HostEntry::new(slot, Arc::clone(&self.hosts))),
@@ -135,7 +139,7 @@ impl Core {
                         priority: item.priority,
                         locality: item.locality.clone(),
                     };
-                    self.check_host(index, &member);
+                    self.check_host(index, &member, how);
                     members.push(member);
                 }
             }

@@ -13,7 +13,7 @@ use crate::breaker::{self, Ask, serve_waiting};
 use crate::clock::Time;
 use crate::cluster::{ClusterShared, ClusterView, Subs};
 use crate::engine::Core;
-use crate::health::{Board, Bounds};
+use crate::health::{Board, Bounds, Joins};
 use crate::hosts::flag;
 use crate::opt_in::Steer;
 use crate::outlier::{Overrides, Rules};
@@ -53,6 +53,8 @@ pub(crate) struct Master {
     local: Option<usize>,
     /// Classes of retry policies set hosts aside.
     cools: bool,
+    /// What policies are compiled from again once somebody performs the checks that it asks for.
+    pub(crate) unchecked: Option<Box<Specs>>,
 }
 
 /// One known cluster name.
@@ -118,7 +120,7 @@ impl Core {
         let gates = Gates::build(specs, &self.gates.lock().clone(), now);
         let policies = {
             let mut wants = self.wants.lock();
-            Policies::compile(specs, generation, &mut names, &mut wants, self.settings.active_checks, &gates)?
+            Policies::compile(specs, generation, &mut names, &mut wants, self.is_checking(), &gates)?
         };
         let overrides = Overrides::read(&specs.runtime);
         let mut outlier = Vec::with_capacity(specs.clusters.len());
@@ -188,6 +190,7 @@ impl Core {
         if let Some(old) = master.policies.replace(Arc::new(policies)) {
             self.old_policies.lock().push(old);
         }
+        master.unchecked = if self.is_checking() { None } else { unchecked(specs) };
         let epoch = self.publish(&mut master);
         // Whoever asks from here on sees the new limits; whoever queued under the old ones is served now.
         for index in changed {
@@ -318,7 +321,8 @@ impl Core {
             master.clusters[index].shared.detector.clear(&self.hosts);
         }
         master.clusters[index].spec = Some(Arc::new(spec.clone()));
-        if self.settings.active_checks {
+        let checking = self.is_checking();
+        if checking {
             self.board.configure(&self.hosts, index as u32, &spec.health_checks);
         }
         // An update that leaves a cluster's endpoints as they were leaves its hosts alone.
@@ -330,9 +334,10 @@ impl Core {
             let slots = cluster.members.iter().map(|member| member.entry.slot);
             cluster.shared.detector.start(&self.hosts, slots);
         }
-        if self.settings.active_checks {
+        if checking {
+            // Those that joined just now are known already.
             for member in &master.clusters[index].members {
-                self.check_host(index, member);
+                self.check_host(index, member, Joins::Serving);
             }
         }
         if facts {
@@ -455,6 +460,7 @@ impl Core {
                 }
             }
         }
+        // Hosts that serve before their first result are seen here; a passed check tells the others.
         let checked = self.settings.active_checks && !spec.health_checks.is_empty();
         if spec.policy.slow_start().is_some() && !checked {
             for slot in sets.iter().flat_map(|set| &set.healthy) {
@@ -578,6 +584,26 @@ impl MasterCluster {
             loads_due: false,
         }
     }
+}
+
+/// What policies depend on, when there are checks that nobody performs yet.
+fn unchecked(specs: &Specs) -> Option<Box<Specs>> {
+    if specs.clusters.iter().all(|cluster| cluster.health_checks.is_empty()) {
+        return None;
+    }
+    let without_hosts = |cluster: &ClusterSpec| {
+        let mut cluster = cluster.clone();
+        cluster.endpoints = Endpoints::default();
+        cluster
+    };
+    let clusters = specs.clusters.iter().map(without_hosts).collect();
+    let Specs { route_tables, runtime, .. } = specs;
+    Some(Box::new(Specs {
+        clusters,
+        route_tables: route_tables.clone(),
+        runtime: runtime.clone(),
+        ..Specs::default()
+    }))
 }
 
 /// Names in the order of their numbers.

@@ -8,6 +8,7 @@
 //! thread-local; an embedder whose threads are unloaded without running destructors keeps its own.
 
 mod changes;
+mod checks;
 mod documents;
 mod effective;
 mod error;
@@ -24,6 +25,12 @@ mod time;
 mod types;
 mod waiting;
 
+#[cfg(feature = "checks")]
+pub(crate) use checks::check_not_performed;
+pub use checks::{
+    bits_of, check_bits, check_protocol, check_result, check_results, checks_deadline, extension_of,
+    poll_check, protocol_of, put_back_check,
+};
 pub use error::{Error, LastError, keep_error, last_error, set_last_error};
 pub use fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub use hot::{
@@ -38,6 +45,7 @@ pub use text::metadata_json;
 pub use types::{Document, EngineInfo, HostChange, Options, clock, document_kind, host_fields, host_op};
 pub use waiting::wait_for;
 
+pub use nexthop_engine::health::Check;
 pub use nexthop_engine::hosts::HostInfo;
 pub use nexthop_engine::outcome::{
     Decision, Head, LocalReply, Misuse, NEVER, Outcome, Packed, Ready, Verdict, action, bits, failure,

@@ -1,11 +1,12 @@
 //! Static names of numbers.
 
+use super::{check_protocol, check_results};
 use nexthop_engine::outcome::{failure, flags, note, reason, refusal, resource, wait};
 use nexthop_engine::{refusal_body, refusal_details, retry};
 
 /// Static names. Tables: 1 flag by bit, 2 failure, 3 refusal, 4 a refusal's details, 5 a refusal's body,
-/// 6 reason, 7 status code, 8 details by failure, 9 wait reason, 10 resource, 11 note. Empty for unknown
-/// values.
+/// 6 reason, 7 status code, 8 details by failure, 9 wait reason, 10 resource, 11 note, 12 result of a check, 13 protocol
+/// of a check. Empty for unknown values.
 pub fn name(table: u32, value: u32) -> &'static str {
     let at = value as usize;
     let small = u8::try_from(value).unwrap_or(u8::MAX);
@@ -21,6 +22,8 @@ pub fn name(table: u32, value: u32) -> &'static str {
         9 => wait::NAMES.get(at).copied().unwrap_or(""),
         10 => resource::name(small),
         11 => note::NAMES.get(at).copied().unwrap_or(""),
+        12 => check_results::NAMES.get(at).copied().unwrap_or(""),
+        13 => check_protocol::NAMES.get(at).copied().unwrap_or(""),
         _ => "",
     }
 }

@@ -148,7 +148,8 @@ pub(super) fn create(options: &Options, documents: &[Document<'_>]) -> Result<Ar
         lease: if options.lease == 0 { defaults.lease } else { options.lease },
         events: if options.events == 0 { defaults.events } else { options.events.min(1 << 20) as usize },
         unix_base: clock.unix_base(),
-        // No face hands out checks: a host that waits for its first one would wait for ever.
+        // They begin with the first question for them: a host that waits for a check that nobody performs would wait
+        // for ever.
         active_checks: false,
         hostname: super::time::hostname(),
         read_json: nexthop_config::parse_metadata_json,

@@ -253,7 +253,8 @@ fn checks_are_handed_out_once_and_run_out_of_time() {
     assert_eq!(mesh.stats()["health_check.network_failure"], 1);
     assert_eq!(mesh.flags(FIRST), Some(flag::FAILED_ACTIVE_HC | flag::ACTIVE_HC_TIMEOUT));
     // The interval begins when the result is known; a late answer is nothing.
-    mesh.answer(due[0].id, 200, false);
+    let late = CheckReport::Result(CheckResult::Success { degraded: false });
+    assert_eq!(mesh.core.check_result(&mut mesh.worker, due[0].id, late, now), Err(Misuse::Ended));
     assert_eq!(mesh.stats()["health_check.success"], 0);
     mesh.now += 999;
     assert!(mesh.due().is_empty());
@@ -390,8 +391,10 @@ fn a_forked_child_checks_again_what_the_parent_had_out() {
     let mut mesh = Mesh::new(1, vec![http()], |_| {});
     let due = mesh.due();
     mesh.core.after_fork(1);
-    mesh.answer(due[0].id, 200, false);
-    assert_eq!(mesh.stats()["health_check.success"], 0, "the parent's check");
+    let now = mesh.time();
+    let report = CheckReport::Result(CheckResult::Success { degraded: false });
+    let told = mesh.core.check_result(&mut mesh.worker, due[0].id, report, now);
+    assert_eq!(told, Err(Misuse::Ended), "the parent's check");
     assert_eq!(mesh.round(good), 1);
     assert_eq!(mesh.flags(FIRST), Some(0));
 }

@@ -38,6 +38,17 @@ impl Mesh {
         checks: Vec<HealthCheckSpec>,
         change: impl FnOnce(&mut ClusterSpec),
     ) -> Self {
+        let settings = Settings { active_checks: true, ..Settings::default() };
+        Self::with(settings, hosts, checks, change)
+    }
+
+    /// The same on an engine made with these settings.
+    pub(super) fn with(
+        settings: Settings,
+        hosts: usize,
+        checks: Vec<HealthCheckSpec>,
+        change: impl FnOnce(&mut ClusterSpec),
+    ) -> Self {
         let host =
             |i| EndpointSpec { address: format!("10.0.0.{i}:80"), port: 80, ..EndpointSpec::default() };
         let group = LocalityEndpoints {
@@ -56,7 +67,6 @@ impl Mesh {
         change(&mut cluster);
         let endpoints = cluster.endpoints.clone();
         let specs = Specs { clusters: vec![cluster], ..Specs::default() };
-        let settings = Settings { active_checks: true, ..Settings::default() };
         let core = Core::new(&specs, settings, Time(0)).unwrap();
         let worker = core.worker(Time(0));
         Self { core, worker, specs, endpoints, now: 1 }
@@ -80,7 +90,7 @@ impl Mesh {
     pub(super) fn answer(&mut self, id: u64, status: u16, degraded: bool) {
         let mut block = Vec::new();
         if degraded {
-            pack(&mut block, 0, b"");
+            pack(&mut block, 1, b"");
         }
         let outcome = Outcome { headers: &block, ..Outcome::status(status) };
         assert!(self.report(id, CheckReport::Answer(&outcome, b"")));

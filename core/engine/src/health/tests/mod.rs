@@ -1,5 +1,6 @@
 //! The tables of `tests/vectors/health`, and hosts under checks on a whole engine.
 
+mod begin;
 mod hosts;
 mod mesh;
 mod tables;
