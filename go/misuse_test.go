@@ -14,7 +14,7 @@ import (
 
 // Every method of a nil or zero value answers; those that can say why not do.
 func TestZeroValues(t *testing.T) {
-	silent := map[string]bool{"Maintain": true, "Now": true, "Request": true, "Stats": true, "ResponseHeaders": true, "Reply": true,
+	silent := map[string]bool{"Maintain": true, "ChecksDeadline": true, "Now": true, "Request": true, "Stats": true, "ResponseHeaders": true, "Reply": true,
 		"BodyComplete": true, "RetryAbandoned": true, "Attempts": true, "URL": true, "Headers": true, "SetHeaders": true,
 		"Cancel": true, "Body": true, "Explain": true, "IdleTimeout": true, "Metadata": true, "Close": true}
 	for name, value := range map[string]any{

@@ -172,6 +172,15 @@ export declare class Engine implements Disposable {
   events(): Array<Record<string, unknown>>;
   readonly info: { readonly epoch: number; readonly liveRequests: number; readonly seed: bigint };
 
+  /**
+   * The active checks that are due, each handed out once. The first call begins active checking: before it hosts count as
+   * if no cluster had `health_checks`; those that serve at that moment go on until their first result.
+   */
+  checks(): Check[];
+  /** Milliseconds until checks are due, Infinity when nothing is checked; updates may bring some at once. */
+  checksDeadline(): number;
+  /** Performs active checks in this thread's event loop, on unref'ed timers, until it is stopped or the engine closed. */
+  startChecks(options?: CheckOptions): Disposable & { stop(): void };
   /** Runs due maintenance; milliseconds until it is due again. Traffic does this by itself. */
   maintain(): number;
   /** Maintenance on an unref'ed timer, for idle processes. */
@@ -289,6 +298,58 @@ export interface Wait {
   /** Milliseconds until asking again makes sense; Infinity: only after a report. */
   readonly ms: number;
   readonly reason: 'queue' | 'backoff' | 'hedge' | 'attempts';
+}
+
+export interface CheckOptions {
+  /** Performs and reports custom checks; without it their hosts count as unreachable, with a process warning. */
+  others?: (check: Check, signal: AbortSignal) => unknown;
+  /** Options of `tls.connect` for hosts that speak TLS. */
+  tls?: object;
+}
+
+/**
+ * A check to perform now: connect to `address`, ask, report once. What is not reported within `timeout` milliseconds counts as
+ * timed out. Reports throw UsageError ERR_NEXTHOP_ENDED when it was reported before, is out of time, or its host has left:
+ * nothing has changed then.
+ */
+export interface Check {
+  readonly id: number;
+  readonly host: Host;
+  readonly cluster: string;
+  /** Of the checker; empty when its cluster has one. */
+  readonly name: string;
+  readonly protocol: 'http' | 'tcp' | 'grpc' | 'custom';
+  readonly http2: boolean;
+  /** Whether the host speaks TLS. */
+  readonly secure: boolean;
+  /** Whether one connection may carry many checks. */
+  readonly mayReuse: boolean;
+  /** Name of a custom check's extension; empty for others. */
+  readonly extension: string;
+  /** `ip:port` to connect to: the host's, unless the documents name another to check. */
+  readonly address: string;
+  readonly method: string;
+  readonly path: string;
+  readonly authority: string;
+  /** Of the request, besides its authority. */
+  readonly headers: ReadonlyArray<readonly [string, string]>;
+  /** A body, a framed gRPC message, or plain bytes to send. */
+  readonly payload: Uint8Array;
+  /** Milliseconds. */
+  readonly timeout: number;
+  /** Bytes of a response's body that are looked at; Infinity for all. */
+  readonly bodyLimit: number;
+  /**
+   * A result that the caller judged. `failed` fails the host at once; `network`, `timeout` and `retriable` count towards the
+   * threshold; `passive` is about data traffic: the check itself is still out.
+   */
+  result(result: 'success' | 'degraded' | 'failed' | 'network' | 'timeout' | 'retriable' | 'passive'): void;
+  /** An answer over HTTP or gRPC, judged by the engine; `headers` may hold trailers, too. */
+  answer(status: number, headers?: Headers, body?: string | Uint8Array, more?: { grpcStatus?: number }): void;
+  /** Everything that a TCP connection has brought so far, nothing once it is up; whether that decides the check. */
+  data(received: string | Uint8Array): boolean;
+  /** No (whole) answer. Time-outs count as such, everything else as a matter of the network. */
+  fail(failure: string | Error): void;
 }
 
 export interface SharedEngine {

@@ -4,6 +4,7 @@ import http from 'node:http';
 import { Engine } from '../../node/index.mjs'; // installed from npm: 'nexthop'
 
 const mesh = Engine.fromFile(process.env.CONFIG ?? 'examples/envoy.yaml');
+mesh.startChecks(); // performs the health checks of the documents, if they have any
 mesh.startMaintenance(); // ejected hosts come back on time even without traffic
 const agent = new http.Agent({ keepAlive: true });
 const HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'te', 'trailer']);

@@ -112,7 +112,8 @@ def serve(mesh: nexthop.Engine, port: int) -> ThreadingHTTPServer:
 
 
 if __name__ == "__main__":
-    with nexthop.Engine.from_file(os.environ["CONFIG"]) as mesh:
+    # The second performs the health checks of the documents, if they have any.
+    with nexthop.Engine.from_file(os.environ["CONFIG"]) as mesh, mesh.start_checks():
         with serve(mesh, int(os.environ.get("PORT", "8080"))) as server:
             print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
             server.serve_forever()

@@ -8,7 +8,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use nexthop::{Engine, LocalReply, NexthopBody, NexthopLayer, NexthopService};
+use nexthop::{Checker, Engine, LocalReply, NexthopBody, NexthopLayer, NexthopService};
 use std::convert::Infallible;
 use std::error::Error;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let config = std::env::var("CONFIG").unwrap_or_else(|_| "examples/envoy.yaml".into());
     let port = std::env::var("PORT").map_or(Ok(8080), |text| text.parse())?;
     let mesh = Arc::new(Engine::from_file(config)?);
+    // Performs the health checks of the documents, if they have any.
+    tokio::spawn(Checker::new(Arc::clone(&mesh)).run());
     let http: Http = Client::builder(TokioExecutor::new()).build_http();
     let upstream = NexthopLayer::new(mesh).layer(http);
 

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn nexthop_poll_check(
         let buffer = Buffer::new(buf, cap, len)?;
         // SAFETY: the caller's promise about its struct.
         let out = unsafe { Out::new(out)? };
-        let check = raw::poll_check(engine.id, now)?.ok_or_else(no_check)?;
+        let check = raw::with_local(|local| raw::poll_check(local, engine.id, now))?.ok_or_else(no_check)?;
         let headers = joined(check.headers().into_iter());
         let texts = [
             check.method().as_bytes(),
@@ -109,7 +109,9 @@ pub unsafe extern "C" fn nexthop_check_result(
         };
         // SAFETY: likewise.
         let body = unsafe { body.bytes("the body")? }.unwrap_or_default();
-        match raw::check_result(engine.id, check, result, &given, body, now)? {
+        let told =
+            raw::with_local(|local| raw::check_result(local, engine.id, check, result, &given, body, now))?;
+        match told {
             true => Ok(()),
             false => Err(Fault::empty("the check is still out; read on, and report it within its time")),
         }

@@ -11,6 +11,7 @@ const { Attempt } = require('./attempt.cjs');
 const { Wait, Refusal, milliseconds } = require('./values.cjs');
 const { cold, hotError, invalid, statusError, UsageError, WouldWaitError } = require('./errors.cjs');
 const { changes, SET, ENDPOINTS } = require('./hosts.cjs');
+const { Loop, due } = require('./health.cjs');
 
 const CLOCKS = { coarse: 0, precise: 1, manual: 2 };
 const OPTIONS = new Set(['dialect', 'seed', 'workers', 'clock', 'lease', 'events', 'draws', 'shared', 'runtime']);
@@ -79,6 +80,7 @@ function finite(name, value) {
 class Engine {
   #binding;
   #maintenance = undefined;
+  #checks = undefined;
 
   constructor(secret, binding) {
     if (secret !== constructing) throw invalid('an engine is made with Engine.fromFile or Engine.fromString');
@@ -262,6 +264,29 @@ class Engine {
     return { epoch, liveRequests, seed };
   }
 
+  /** The active checks that are due; the first call begins active checking. */
+  checks() {
+    return due(this.#binding);
+  }
+
+  /** Milliseconds until checks are due. */
+  checksDeadline() {
+    return cold(native.checksDeadline, this.#binding.id);
+  }
+
+  /** Performs active checks on the event loop, without keeping the process alive. */
+  startChecks(options = {}) {
+    if (this.#checks !== undefined) throw new UsageError('ERR_NEXTHOP_STATE', 'startChecks: checks are performed already; stop them first');
+    if (this.#binding.closed) throw statusError(-4);
+    let loop;
+    const running = new Loop(this.#binding, options, () => {
+      if (this.#checks === loop) this.#checks = undefined;
+    });
+    loop = { stop: running.stop, [Symbol.dispose]: running.stop };
+    if (!this.#binding.closed) this.#checks = loop;
+    return loop;
+  }
+
   /** Runs what is due; milliseconds until it is due again. */
   maintain() {
     const [bits, due] = cold(native.maintain, this.#binding.id);
@@ -322,6 +347,7 @@ class Engine {
     if (binding.closed) return;
     binding.closed = true;
     this.#maintenance?.stop();
+    this.#checks?.stop();
     if (binding.owner) {
       try {
         native.engineClose(binding.id);

@@ -8,6 +8,8 @@ const tables = native.tables();
 const ACTIONS = ['forward', 'forward', 'retry', 'discard'];
 const FAILURES = new Map(tables.failures.map((name, number) => [name, number]).slice(1));
 const NOTES = Object.fromEntries(tables.notes.map((name, number) => [name, number]).slice(1));
+/** Results that a caller can report of a check; the engine's own judgement has no name here. */
+const CHECK_RESULTS = Object.fromEntries(tables.checkResults.map((name, number) => [name, number]).slice(1));
 const EMPTY = Object.freeze({});
 
 const named = (table, number) => table[number] ?? `unknown(${number})`;
@@ -110,5 +112,5 @@ function deepFreeze(value) {
 }
 
 module.exports = {
-  tables, FAILURES, NOTES, EMPTY, Verdict, Wait, Refusal, LocalReply, Host, localReply, pairs, milliseconds,
+  tables, FAILURES, NOTES, CHECK_RESULTS, EMPTY, Verdict, Wait, Refusal, LocalReply, Host, localReply, pairs, milliseconds,
 };

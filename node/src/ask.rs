@@ -115,7 +115,7 @@ plain! {
         let resources: Vec<&str> = (0..=u8::MAX).map(raw::resource::name).collect();
         let used = resources.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1);
         let object = values::object(env)?;
-        let all: [(&CStr, &[&str]); 7] = [
+        let all: [(&CStr, &[&str]); 9] = [
             (c"failures", &raw::failure::NAMES),
             (c"notes", &raw::note::NAMES),
             (c"reasons", &raw::reason::NAMES),
@@ -123,6 +123,8 @@ plain! {
             (c"waits", &raw::wait::NAMES),
             (c"flags", &raw::flags::NAMES),
             (c"resources", &resources[..used]),
+            (c"checkResults", &raw::check_results::NAMES),
+            (c"checkProtocols", &raw::check_protocol::NAMES),
         ];
         for (name, list) in all {
             let items: Vec<sys::napi_value> =

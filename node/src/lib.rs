@@ -7,6 +7,7 @@
 
 mod ask;
 mod bound;
+mod checks;
 mod cold;
 mod engines;
 mod hot;
@@ -52,6 +53,7 @@ pub unsafe extern "C" fn napi_register_module_v1(
         state::install(env)?;
         cold::export(env, exports)?;
         ask::export(env, exports)?;
+        checks::export(env, exports)?;
         values::export(env, exports, c"bind", bound::bind)?;
         Ok(exports)
     })

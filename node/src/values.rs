@@ -174,6 +174,17 @@ pub(crate) fn string(env: sys::napi_env, text: &str) -> Result<sys::napi_value, 
     }
 }
 
+/// A `Buffer` with a copy of these bytes.
+pub(crate) fn buffer(env: sys::napi_env, bytes: &[u8]) -> Result<sys::napi_value, Thrown> {
+    let mut value = null_mut();
+    // SAFETY: pointer and length are those of `bytes`; where the copy lies is not asked.
+    let status = unsafe {
+        sys::napi_create_buffer_copy(env, bytes.len(), bytes.as_ptr().cast(), null_mut(), &raw mut value)
+    };
+    check(status)?;
+    Ok(value)
+}
+
 /// Nanoseconds as milliseconds; no limit is `Infinity`.
 pub(crate) fn milliseconds(env: sys::napi_env, ns: u64) -> Result<sys::napi_value, Thrown> {
     number(env, if ns == raw::NEVER { f64::INFINITY } else { ns as f64 / 1e6 })

@@ -14,6 +14,7 @@ from ._errors import ConfigError, Error, InternalError, Refused, UnreportedWarni
 from ._nexthop import (
     UNAVAILABLE,
     Attempt,
+    Check,
     Engine,
     Host,
     LocalReply,
@@ -31,6 +32,7 @@ if hasattr(_os, "register_at_fork"):
 __all__ = [
     "UNAVAILABLE",
     "Attempt",
+    "Check",
     "ConfigError",
     "Engine",
     "Error",

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from os import PathLike
+from ssl import SSLContext
 from types import TracebackType
 from typing import Any, Final, Literal, TypeVar, final
 
 from typing_extensions import Self, Unpack
 
+from ._checks import Checks
 from ._errors import Refused
 from ._types import Dialect, Document, Head, Headers, HostFields, Metric, Note, Options
 
@@ -76,6 +78,30 @@ class Engine:
     def hosts(self, cluster: str = "") -> list[dict[str, Any]]:
         """The hosts of a cluster (`not_found` for a name that nothing has), or of all."""
     def events(self) -> list[dict[str, Any]]: ...
+    def checks(self) -> list[Check]:
+        """The active checks that are due, each handed out once.
+
+        The first call begins active checking: before it hosts count as if no cluster had `health_checks`; those that
+        serve at that moment go on until their first result.
+        """
+    def checks_deadline(self) -> float | None:
+        """Seconds until checks are due; None when nothing is checked, or before the first `checks`.
+
+        Updates of documents and hosts may bring checks that are due at once: look at least every second.
+        """
+    def run_checks(
+        self, *, others: Callable[[Check], object] | None = None, ssl: SSLContext | None = None
+    ) -> Coroutine[Any, Any, None]:
+        """Performs active checks in the running asyncio loop until it is cancelled or the engine closed.
+
+        HTTP/1.1 and TCP, with TLS by `ssl` (the default context without it), a connection each. Checks over HTTP/2 (gRPC
+        too) and custom ones go to `others`, a function or coroutine function that reports them; without it their hosts
+        count as unreachable, with a `RuntimeWarning` per checker.
+        """
+    def start_checks(
+        self, *, others: Callable[[Check], object] | None = None, ssl: SSLContext | None = None
+    ) -> Checks:
+        """The same in a daemon thread."""
     def maintain(self) -> float | None:
         """Runs what is due; seconds until it is due again, None when nothing is."""
     def advance(self, seconds: float) -> None:
@@ -264,6 +290,77 @@ class Host:
     def secure(self) -> bool: ...
     @property
     def connect_timeout(self) -> float | None: ...
+
+@final
+class Check:
+    """A check to perform now: connect to `address`, ask, report once.
+
+    What is not reported within `timeout` seconds counts as timed out. Every report may raise `UsageError` with the code
+    `ended`: reported before, out of time, or the host has left; nothing has changed then.
+    """
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def host(self) -> Host: ...
+    @property
+    def cluster(self) -> str: ...
+    @property
+    def name(self) -> str:
+        """Of the checker; empty when its cluster has one."""
+    @property
+    def protocol(self) -> Literal["http", "tcp", "grpc", "custom"]: ...
+    @property
+    def http2(self) -> bool: ...
+    @property
+    def secure(self) -> bool:
+        """Whether the host speaks TLS."""
+    @property
+    def may_reuse(self) -> bool:
+        """Whether one connection may carry many checks."""
+    @property
+    def extension(self) -> str:
+        """Name of a custom check's extension; empty for others."""
+    @property
+    def address(self) -> str:
+        """`ip:port` to connect to: the host's, unless the documents name another to check."""
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def authority(self) -> str: ...
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Of the request, besides its authority."""
+    @property
+    def payload(self) -> bytes:
+        """A body, a framed gRPC message, or plain bytes to send."""
+    @property
+    def timeout(self) -> float: ...
+    @property
+    def body_limit(self) -> int | None:
+        """Bytes of a response's body that are looked at; None for all."""
+    def result(
+        self,
+        result: Literal["success", "degraded", "failed", "network", "timeout", "retriable", "passive"],
+    ) -> None:
+        """A result that the caller judged. `failed` fails the host at once; `network`, `timeout` and `retriable` count
+        towards the threshold; `passive` is about data traffic: the check itself is still out.
+        """
+    def answer(
+        self,
+        status: int,
+        headers: Headers | None = None,
+        body: bytes | str = b"",
+        *,
+        grpc_status: int | None = None,
+    ) -> None:
+        """An answer over HTTP or gRPC, judged by the engine; `headers` may hold trailers, too."""
+    def data(self, received: bytes | str) -> bool:
+        """Everything that a TCP connection has brought so far, nothing once it is up; whether that decides the check."""
+    def fail(self, failure: str | BaseException) -> None:
+        """No (whole) answer. Time-outs count as such, everything else as a matter of the network."""
 
 @final
 class LocalReply:

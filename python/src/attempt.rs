@@ -251,7 +251,7 @@ impl Attempt {
     }
 }
 
-fn failures<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyModule>> {
+pub(crate) fn failures<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyModule>> {
     static FAILURES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     module(py, &FAILURES, "nexthop._failures")
 }
@@ -261,7 +261,7 @@ fn bodies<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyModule>> {
     module(py, &BODIES, "nexthop._bodies")
 }
 
-fn failure_number(py: Python<'_>, name: &str) -> PyResult<u8> {
+pub(crate) fn failure_number(py: Python<'_>, name: &str) -> PyResult<u8> {
     match failure::NAMES.iter().position(|known| *known == name) {
         Some(number) if number > 0 => Ok(number as u8),
         _ => {

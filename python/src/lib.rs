@@ -5,6 +5,7 @@
 
 mod args;
 mod attempt;
+mod check;
 mod engine;
 mod error;
 mod fast;
@@ -38,6 +39,7 @@ mod _nexthop {
     #[pymodule_export]
     use crate::{
         attempt::Attempt,
+        check::Check,
         engine::Engine,
         host::Host,
         picker::Picker,

@@ -171,7 +171,9 @@ impl<E: Deref<Target = Engine>> Check<E> {
     }
 
     fn report(&self, result: u32, outcome: &Outcome<'_>, body: &[u8], now: Time) -> Result<bool, Misuse> {
-        let done = raw::check_result(self.engine.id(), self.check.id, result, outcome, body, now.0);
+        let done = raw::with_local(|local| {
+            raw::check_result(local, self.engine.id(), self.check.id, result, outcome, body, now.0)
+        });
         self.engine.wakers.wake(self.engine.id());
         done.map_err(|error| match error {
             Error::Misuse(misuse, _) => misuse,
@@ -196,13 +198,13 @@ impl Engine {
     /// count as if no cluster had `health_checks`. Hosts that serve at that moment go on until their first result.
     pub fn poll_check(&self, now: Time) -> Option<Check<&Self>> {
         // The engine lives as long as this does.
-        let check = raw::poll_check(self.id(), now.0).ok().flatten()?;
+        let check = raw::with_local(|local| raw::poll_check(local, self.id(), now.0)).ok().flatten()?;
         Some(Check { engine: self, check })
     }
 
     /// The same, sharing the engine: for tasks that outlive the caller.
     pub fn poll_check_arc(self: &Arc<Self>, now: Time) -> Option<Check<Arc<Self>>> {
-        let check = raw::poll_check(self.id(), now.0).ok().flatten()?;
+        let check = raw::with_local(|local| raw::poll_check(local, self.id(), now.0)).ok().flatten()?;
         Some(Check { engine: Arc::clone(self), check })
     }
 

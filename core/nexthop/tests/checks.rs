@@ -105,7 +105,9 @@ fn what_is_not_reported_has_timed_out_and_wrong_use_is_told() {
     mesh.advance(Duration::from_millis(20)).unwrap();
     let check = due(&mesh).pop().unwrap();
     let raw = |id, result, outcome: &Outcome<'_>| {
-        nexthop::raw::check_result(mesh.id(), id, result, outcome, b"", 0)
+        nexthop::raw::with_local(|local| {
+            nexthop::raw::check_result(local, mesh.id(), id, result, outcome, b"", 0)
+        })
     };
     for (id, result, outcome, sentence) in [
         (0, 1, Outcome::default(), "no check 0 was handed out"),
@@ -243,24 +245,35 @@ mod performed {
     use hyper_util::rt::{TokioExecutor, TokioIo};
     use nexthop::{CheckProtocol, CheckResult, Checker, Engine};
     use std::collections::VecDeque;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     use std::sync::{Arc, Mutex};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+    use tokio::sync::Semaphore;
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-    /// Answers in order; the last one for ever.
+    /// Tells what was asked, and answers in order, each when it may; the last one for ever.
     #[derive(Clone)]
-    struct Script(Arc<Mutex<VecDeque<(u16, Vec<u8>)>>>);
+    struct Script {
+        answers: Arc<Mutex<VecDeque<(u16, Vec<u8>)>>>,
+        seen: UnboundedSender<String>,
+        may: Arc<Semaphore>,
+    }
 
     impl Script {
-        fn new(answers: &[(u16, &[u8])]) -> Self {
-            Self(Arc::new(Mutex::new(
-                answers.iter().map(|(status, body)| (*status, body.to_vec())).collect(),
-            )))
+        fn new(answers: &[(u16, &[u8])]) -> (Self, UnboundedReceiver<String>) {
+            let answers = answers.iter().map(|(status, body)| (*status, body.to_vec())).collect();
+            let (seen, asked) = unbounded_channel();
+            let script =
+                Self { answers: Arc::new(Mutex::new(answers)), seen, may: Arc::new(Semaphore::new(0)) };
+            (script, asked)
         }
 
-        fn next(&self) -> (u16, Vec<u8>) {
-            let mut list = self.0.lock().unwrap();
+        async fn next(&self, asked: String) -> (u16, Vec<u8>) {
+            // The test may be over.
+            let _ = self.seen.send(asked);
+            self.may.acquire().await.unwrap().forget();
+            let mut list = self.answers.lock().unwrap();
             let first = list.pop_front().unwrap();
             if list.is_empty() {
                 list.push_back(first.clone());
@@ -288,17 +301,16 @@ mod performed {
         )
     }
 
-    async fn serve_http(listener: TcpListener, http2: bool, script: Script, seen: UnboundedSender<String>) {
+    async fn serve_http(listener: TcpListener, http2: bool, script: Script, connections: Arc<AtomicUsize>) {
         while let Ok((stream, _)) = listener.accept().await {
-            seen.send("connection".into()).unwrap();
-            let (script, seen) = (script.clone(), seen.clone());
+            connections.fetch_add(1, Relaxed);
+            let script = script.clone();
             let service = service_fn(move |request: Request<Incoming>| {
-                let (script, seen) = (script.clone(), seen.clone());
+                let script = script.clone();
                 async move {
                     let head = seen_as(&request);
                     let sent = request.into_body().collect().await?.to_bytes();
-                    seen.send(format!("{head} {sent:?}")).unwrap();
-                    let (status, body) = script.next();
+                    let (status, body) = script.next(format!("{head} {sent:?}")).await;
                     let response = Response::builder().status(status);
                     let mut trailers = HeaderMap::new();
                     trailers.insert("grpc-status", "0".parse().unwrap());
@@ -309,25 +321,13 @@ mod performed {
             tokio::spawn(async move {
                 let stream = TokioIo::new(stream);
                 if http2 {
-                    drop(
-                        hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-                            .serve_connection(stream, service)
-                            .await,
-                    );
+                    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    drop(server.serve_connection(stream, service).await);
                 } else {
-                    drop(hyper::server::conn::http1::Builder::new().serve_connection(stream, service).await);
+                    let server = hyper::server::conn::http1::Builder::new();
+                    drop(server.serve_connection(stream, service).await);
                 }
             });
-        }
-    }
-
-    /// The next thing that the server saw, besides connections.
-    async fn next(seen: &mut UnboundedReceiver<String>) -> String {
-        loop {
-            let line = seen.recv().await.unwrap();
-            if line != "connection" {
-                return line;
-            }
         }
     }
 
@@ -336,21 +336,25 @@ mod performed {
         Arc::new(mesh.build().unwrap())
     }
 
-    /// The check after the next one begins when the next one's result is known.
+    /// Lets the check that is out be answered; the flags after it. The next one begins when its result is known.
+    async fn judged(mesh: &Engine, may: &Semaphore, asked: &mut UnboundedReceiver<String>) -> Vec<String> {
+        may.add_permits(1);
+        asked.recv().await.unwrap();
+        flags(mesh)
+    }
+
+    /// The first answer fails the host, the second brings it back, over one connection.
     async fn over(probe: &str, http2: bool, answers: &[(u16, &[u8])], line: &str) {
         let (listener, address) = listen().await;
-        let (tell, mut seen) = unbounded_channel();
-        tokio::spawn(serve_http(listener, http2, Script::new(answers), tell));
+        let (script, mut asked) = Script::new(answers);
+        let (may, connections) = (Arc::clone(&script.may), Arc::new(AtomicUsize::new(0)));
+        tokio::spawn(serve_http(listener, http2, script, Arc::clone(&connections)));
         let mesh = mesh(probe, &address);
         let checks = tokio::spawn(Checker::new(Arc::clone(&mesh)).run());
-        assert_eq!(seen.recv().await.unwrap(), "connection");
-        assert_eq!(seen.recv().await.unwrap(), line);
-        // No second connection before the second question.
-        assert_eq!(seen.recv().await.unwrap(), line);
-        assert_eq!(flags(&mesh), ["/failed_active_hc"]);
-        next(&mut seen).await;
-        next(&mut seen).await;
-        assert_eq!(flags(&mesh), ["healthy"]);
+        assert_eq!(asked.recv().await.unwrap(), line);
+        assert_eq!(judged(&mesh, &may, &mut asked).await, ["/failed_active_hc"]);
+        assert_eq!(judged(&mesh, &may, &mut asked).await, ["healthy"]);
+        assert_eq!(connections.load(Relaxed), 1);
         checks.abort();
     }
 
@@ -375,32 +379,25 @@ mod performed {
     #[tokio::test]
     async fn tcp() {
         let (listener, address) = listen().await;
-        let (tell, mut seen) = unbounded_channel();
+        let (script, mut seen) = Script::new(&[(0, b""), (0, b"xPONGx")]);
+        let may = Arc::clone(&script.may);
         tokio::spawn(async move {
-            for turn in 0u32.. {
-                let (mut stream, _) = listener.accept().await.unwrap();
+            while let Ok((mut stream, _)) = listener.accept().await {
                 let mut asked = [0; 4];
                 stream.read_exact(&mut asked).await.unwrap();
-                assert_eq!(&asked, b"PING");
-                // The first two connections are closed without an answer.
-                if turn >= 2 {
-                    for part in [&b"xPO"[..], b"NGx"] {
-                        stream.write_all(part).await.unwrap();
-                        stream.flush().await.unwrap();
-                    }
+                let (_, answer) = script.next(format!("{asked:?}")).await;
+                for part in answer.chunks(3) {
+                    stream.write_all(part).await.unwrap();
+                    stream.flush().await.unwrap();
                 }
-                tell.send(turn).unwrap();
             }
         });
-        let mesh =
-            mesh("tcp_health_check: {send: {text: '50494e47'}, receive: [{text: '504f4e47'}]}", &address);
+        let probe = "tcp_health_check: {send: {text: '50494e47'}, receive: [{text: '504f4e47'}]}";
+        let mesh = mesh(probe, &address);
         let checks = tokio::spawn(Checker::new(Arc::clone(&mesh)).run());
-        seen.recv().await.unwrap();
-        seen.recv().await.unwrap();
-        assert_eq!(flags(&mesh), ["/failed_active_hc"]);
-        seen.recv().await.unwrap();
-        seen.recv().await.unwrap();
-        assert_eq!(flags(&mesh), ["healthy"]);
+        assert_eq!(seen.recv().await.unwrap(), format!("{:?}", b"PING"));
+        assert_eq!(judged(&mesh, &may, &mut seen).await, ["/failed_active_hc"]);
+        assert_eq!(judged(&mesh, &may, &mut seen).await, ["healthy"]);
         checks.abort();
     }
 

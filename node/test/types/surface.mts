@@ -38,15 +38,26 @@ engine.apply('a', [{ op: 'remove', address: '1.2.3.4:5' }]);
 const due: number = engine.maintain();
 using maintenance = engine.startMaintenance();
 maintenance.stop();
+using checks = engine.startChecks({ others: (check, signal) => void (signal.aborted || check.result('success')), tls: { ca: '' } });
+checks.stop();
+for (const check of engine.checks()) {
+  const seen: [string, number, boolean, string | undefined] = [check.host.address, check.bodyLimit, check.data(check.payload), check.headers[0]?.[1]];
+  check.answer(200, { 'x-envoy-degraded': '' }, 'ok', { grpcStatus: 0 });
+  check.fail('connect_failure');
+  void seen;
+}
+const soon: number = engine.checksDeadline();
 const error: NexthopError = new Error() as UsageError | WouldWaitError | RefusedError | ConfigError;
 const code: string = error.code;
 
 // @ts-expect-error: engines are made by the two functions
 new Engine();
+// @ts-expect-error: the engine's own judgement is no result
+engine.checks()[0]?.result('judge');
 // @ts-expect-error: a status is a number
 attempt.complete('200');
 // @ts-expect-error: values are read-only
 verdict.retry = true;
 // @ts-expect-error: a seed is a bigint
 Engine.fromString('a', { seed: 1 });
-export { sent, value, web, epoch, due, code };
+export { sent, value, web, epoch, due, code, soon };

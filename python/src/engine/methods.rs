@@ -3,6 +3,7 @@
 use super::{Engine, changes, documents, texts};
 use crate::args::{self, text};
 use crate::attempt::{Attempt, Origin};
+use crate::check::{self, Check};
 use crate::error::{self, cold, misuse};
 use crate::fork::detached;
 use crate::head::{self, OwnedHead};
@@ -316,6 +317,36 @@ impl Engine {
             events.push(texts::loads(py, &line)?);
         }
         Ok(events)
+    }
+
+    /// The active checks that are due, each handed out once. The first call begins active checking.
+    fn checks(slf: &Bound<'_, Self>) -> PyResult<Vec<Check>> {
+        check::due(slf)
+    }
+
+    /// Seconds until checks are due; `None` when nothing is checked, or before the first `checks`.
+    fn checks_deadline(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        check::deadline(py, self.id)
+    }
+
+    /// Performs active checks in the running asyncio loop until it is cancelled or the engine closed.
+    #[pyo3(signature = (*, others=None, ssl=None))]
+    fn run_checks<'py>(
+        slf: &Bound<'py, Self>,
+        others: Option<Bound<'py, PyAny>>,
+        ssl: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        check::loops(slf.py())?.getattr("run_checks")?.call1((slf, others, ssl))
+    }
+
+    /// The same in a daemon thread, which `close` of the answer ends.
+    #[pyo3(signature = (*, others=None, ssl=None))]
+    fn start_checks<'py>(
+        slf: &Bound<'py, Self>,
+        others: Option<Bound<'py, PyAny>>,
+        ssl: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        check::loops(slf.py())?.getattr("start_checks")?.call1((slf, others, ssl))
     }
 
     /// Runs due maintenance; seconds until it is due again, `None` when nothing is.

@@ -82,3 +82,19 @@ def values(mesh: nexthop.Engine) -> float:
         return answer.retry_after or 0.0
     verdict = answer.fail("connect_failure")
     return verdict.after
+
+
+def checks(mesh: nexthop.Engine) -> float | None:
+    def others(check: nexthop.Check) -> None:
+        check.result("failed")
+
+    with mesh.start_checks(others=others):
+        for check in mesh.checks():
+            if check.protocol == "tcp" and not check.data(b""):
+                check.fail(TimeoutError())
+            check.answer(200, {"grpc-status": "0"}, b"", grpc_status=0)
+    return mesh.checks_deadline()
+
+
+async def checks_in_a_task(mesh: nexthop.Engine) -> None:
+    await mesh.run_checks()

@@ -38,7 +38,7 @@ const TICK: Duration = Duration::from_millis(1);
 /// use nexthop::{Checker, Engine};
 /// use std::sync::Arc;
 ///
-/// # async fn main() -> Result<(), nexthop::Error> {
+/// # async fn start() -> Result<(), nexthop::Error> {
 /// let mesh = Arc::new(Engine::from_file("envoy.yaml")?);
 /// let checks = tokio::spawn(Checker::new(Arc::clone(&mesh)).run());
 /// // ... and when no host is to be checked any more:

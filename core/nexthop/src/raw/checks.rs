@@ -1,8 +1,9 @@
 //! Active checks: which are due, what came of them. Whoever asks first begins them.
 
 use super::error::Error;
+use super::local::Local;
 use super::registry::{self, Engine, index_of};
-use super::{cold, with_engine, with_local};
+use super::{cold, with_engine};
 use nexthop_engine::engine::Core;
 use nexthop_engine::health::{Check, CheckReport, CheckResult};
 use nexthop_engine::outcome::{Misuse, NEVER, Outcome};
@@ -81,6 +82,7 @@ pub fn extension_of(check: &Check) -> &str {
 }
 
 fn at_work<R>(
+    local: &mut Local,
     engine: u64,
     now: u64,
     f: impl FnOnce(&Engine, &Core, &mut Worker, Time) -> Result<R, Error>,
@@ -88,17 +90,15 @@ fn at_work<R>(
     cold(|| {
         let found = registry::find(engine)?;
         let at = found.at(now);
-        with_local(|local| {
-            let seat = local.seat(index_of(engine)).map_err(Error::from)?;
-            seat.run(|core, worker| f(&found, core, worker, at))
-        })
+        let seat = local.seat(index_of(engine)).map_err(Error::from)?;
+        seat.run(|core, worker| f(&found, core, worker, at))
     })
 }
 
 /// The next check that is due, each handed out once. The first call begins active checking: before it, hosts count as
 /// if no cluster had checks.
-pub fn poll_check(engine: u64, now: u64) -> Result<Option<Check>, Error> {
-    at_work(engine, now, |_, core, worker, at| Ok(core.poll_check(worker, at)))
+pub fn poll_check(local: &mut Local, engine: u64, now: u64) -> Result<Option<Check>, Error> {
+    at_work(local, engine, now, |_, core, worker, at| Ok(core.poll_check(worker, at)))
 }
 
 /// A check that could not be handed over is due again, as if nobody had asked.
@@ -128,6 +128,7 @@ pub fn checks_deadline(engine: u64, now: u64) -> Result<u64, Error> {
 /// # Errors
 /// [`Misuse::Ended`] for a check that is over: reported before, out of time, or its host is gone. Nothing has changed.
 pub fn check_result(
+    local: &mut Local,
     engine: u64,
     check: u64,
     result: u32,
@@ -135,7 +136,7 @@ pub fn check_result(
     body: &[u8],
     now: u64,
 ) -> Result<bool, Error> {
-    at_work(engine, now, |engine, core, worker, at| {
+    at_work(local, engine, now, |engine, core, worker, at| {
         let report = match result {
             check_results::JUDGE => CheckReport::Answer(outcome, body),
             check_results::SUCCESS => CheckReport::Result(CheckResult::Success { degraded: false }),
