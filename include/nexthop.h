@@ -489,9 +489,7 @@ extern "C" {
  * Makes an engine from documents, at least one. `options` may be NULL. Give it back with nexthop_engine_free. Up to 1,023 engines
  * may be there at a time. Errors: NEXTHOP_CONFIG, NEXTHOP_IO, NEXTHOP_LIMIT, NEXTHOP_INVALID.
  */
-nexthop_status nexthop_engine_new(const nexthop_options *options,
-                                  const nexthop_document *documents,
-                                  size_t n,
+nexthop_status nexthop_engine_new(const nexthop_options *options, const nexthop_document *documents, size_t n,
                                   nexthop_engine *out);
 
 /**
@@ -509,56 +507,43 @@ nexthop_status nexthop_engine_info(nexthop_engine engine, nexthop_engine_facts *
  * nexthop_poll_ready, after nexthop_reload and nexthop_apply too.
  * Errors: NEXTHOP_CONFIG, NEXTHOP_IO, NEXTHOP_CLOSED, NEXTHOP_INVALID (also for no documents).
  */
-nexthop_status nexthop_update(nexthop_engine engine,
-                              const nexthop_document *documents,
-                              size_t n,
+nexthop_status nexthop_update(nexthop_engine engine, const nexthop_document *documents, size_t n,
                               uint64_t *epoch);
 
 /**
  * Reads those files again that changed. Bad content is no error: the old documents go on serving, and an event
  * tells. `*swapped` (may be NULL) gets 1 when anything was taken over, else 0; `*epoch` (may be NULL) the present epoch.
  */
-nexthop_status nexthop_reload(nexthop_engine engine,
-                              uint32_t *swapped,
-                              uint64_t *epoch);
+nexthop_status nexthop_reload(nexthop_engine engine, uint32_t *swapped, uint64_t *epoch);
 
 /**
  * Changes hosts of one cluster, whole or not at all. `*epoch` (may be NULL) gets the new epoch.
  * Errors: NEXTHOP_NOT_FOUND (cluster), NEXTHOP_CONFIG (endpoints), NEXTHOP_INVALID (also for hosts of a composite, for
  * a host to change that is not there, and for endpoints whose cluster_name is of another cluster).
  */
-nexthop_status nexthop_apply(nexthop_engine engine,
-                             nexthop_str cluster,
-                             const nexthop_host_op *changes,
-                             size_t n,
-                             uint64_t *epoch);
+nexthop_status nexthop_apply(nexthop_engine engine, nexthop_str cluster, const nexthop_host_op *changes,
+                             size_t n, uint64_t *epoch);
 
 /**
  * The number of a cluster ("name") or route ("route:NAME", "route:VHOST/NAME"). It holds for the engine's life,
  * also across removal and return of the name. Errors: NEXTHOP_NOT_FOUND.
  */
-nexthop_status nexthop_resolve(nexthop_engine engine,
-                               nexthop_str name,
-                               uint32_t *target);
+nexthop_status nexthop_resolve(nexthop_engine engine, nexthop_str name, uint32_t *target);
 
 /**
  * Nanoseconds from `now` until maintenance is due, NEXTHOP_NEVER when nothing is or the engine is closed. Only for
  * idle processes: any call at or past that time runs what is due.
  */
-uint64_t nexthop_poll_deadline(nexthop_engine engine,
-                               uint64_t now);
+uint64_t nexthop_poll_deadline(nexthop_engine engine, uint64_t now);
 
 /** Runs due maintenance: sweeps, un-ejection, overdue attempts. `*bits` (may be NULL) gets NEXTHOP_WAKE, NEXTHOP_EVENTS. */
-nexthop_status nexthop_maintain(nexthop_engine engine,
-                                uint64_t now,
-                                uint32_t *bits);
+nexthop_status nexthop_maintain(nexthop_engine engine, uint64_t now, uint32_t *bits);
 
 /**
  * Moves a manual clock (NEXTHOP_CLOCK_MANUAL) by so many nanoseconds, up to 292 years in all. Errors: NEXTHOP_STATE
  * for other clocks, NEXTHOP_INVALID past that end.
  */
-nexthop_status nexthop_advance(nexthop_engine engine,
-                               uint64_t ns);
+nexthop_status nexthop_advance(nexthop_engine engine, uint64_t ns);
 
 /** The engine's clock in nanoseconds; 0 for a closed engine. */
 uint64_t nexthop_now(nexthop_engine engine);
@@ -567,71 +552,46 @@ uint64_t nexthop_now(nexthop_engine engine);
  * A text, see NEXTHOP_TEXT_...; `arg` as told there, else absent. Errors: NEXTHOP_SHORT, NEXTHOP_NOT_FOUND (no such
  * text, name, host or attempt), NEXTHOP_INVALID.
  */
-nexthop_status nexthop_text(nexthop_engine engine,
-                            uint32_t what,
-                            nexthop_str arg,
-                            char *buf,
-                            size_t cap,
+nexthop_status nexthop_text(nexthop_engine engine, uint32_t what, nexthop_str arg, char *buf, size_t cap,
                             size_t *len);
 
 /** The next event, oldest first, as one line of JSON. Errors: NEXTHOP_EMPTY (none), NEXTHOP_SHORT (it is kept). */
-nexthop_status nexthop_poll_event(nexthop_engine engine,
-                                  char *buf,
-                                  size_t cap,
-                                  size_t *len);
+nexthop_status nexthop_poll_event(nexthop_engine engine, char *buf, size_t cap, size_t *len);
 
 /**
  * What is to be shown of a host: `host` and `host_version` as in a decision, whose open attempt keeps it there.
  * `version` 0 takes any. Equal version, equal content. Errors: NEXTHOP_NOT_FOUND, NEXTHOP_SHORT.
  */
-nexthop_status nexthop_host(nexthop_engine engine,
-                            uint32_t host,
-                            uint32_t version,
-                            nexthop_host_info *out,
-                            char *buf,
-                            size_t cap,
-                            size_t *len);
+nexthop_status nexthop_host(nexthop_engine engine, uint32_t host, uint32_t version, nexthop_host_info *out,
+                            char *buf, size_t cap, size_t *len);
 
 /**
  * The names of a numbered set of wanted headers, lower case, NUL between them; their places are the indexes of
  * nexthop_pack. `set` 0 asks for the present set of a request's headers. `*number` (may be NULL) gets the set's
  * number: a set never changes, so read each once. Errors: NEXTHOP_NOT_FOUND, NEXTHOP_SHORT.
  */
-nexthop_status nexthop_want(nexthop_engine engine,
-                            uint32_t set,
-                            uint32_t *number,
-                            char *buf,
-                            size_t cap,
+nexthop_status nexthop_want(nexthop_engine engine, uint32_t set, uint32_t *number, char *buf, size_t cap,
                             size_t *len);
 
 /**
  * Headers to set on an attempt (its id), or on the answer for the client (the request's id): for each name, NUL,
  * value, NUL; the value "\1" says: remove it. `:path` and `:authority` among them rewrite the URL.
  */
-nexthop_status nexthop_extra_headers(uint64_t request_or_attempt,
-                                     char *buf,
-                                     size_t cap,
-                                     size_t *len);
+nexthop_status nexthop_extra_headers(uint64_t request_or_attempt, char *buf, size_t cap, size_t *len);
 
 /**
  * What a request became: cluster, route, limits. Answers for a done request too, until its slot is used again.
  * Errors: NEXTHOP_ENDED, NEXTHOP_SHORT.
  */
-nexthop_status nexthop_request_info(nexthop_request request,
-                                    nexthop_request_facts *out,
-                                    char *buf,
-                                    size_t cap,
-                                    size_t *len);
+nexthop_status nexthop_request_info(nexthop_request request, nexthop_request_facts *out, char *buf,
+                                    size_t cap, size_t *len);
 
 /**
  * What to answer to the client after a refusal, or after a final verdict on an attempt without response. Ask right
  * after it: the answer is there until the request's slot is used again. Errors: NEXTHOP_EMPTY (the request has
  * none), NEXTHOP_ENDED, NEXTHOP_SHORT.
  */
-nexthop_status nexthop_reply(nexthop_request request,
-                             nexthop_local_reply *out,
-                             char *buf,
-                             size_t cap,
+nexthop_status nexthop_reply(nexthop_request request, nexthop_local_reply *out, char *buf, size_t cap,
                              size_t *len);
 
 /**
@@ -640,20 +600,15 @@ nexthop_status nexthop_reply(nexthop_request request,
  * hosts count as if no cluster had `health_checks`; those that serve at that moment go on until their first result.
  * Errors: NEXTHOP_EMPTY (nothing is due), NEXTHOP_SHORT (it is kept), NEXTHOP_CLOSED.
  */
-nexthop_status nexthop_poll_check(nexthop_engine engine,
-                                  uint64_t now,
-                                  nexthop_check *out,
-                                  char *buf,
-                                  size_t cap,
-                                  size_t *len);
+nexthop_status nexthop_poll_check(nexthop_engine engine, uint64_t now, nexthop_check *out, char *buf,
+                                  size_t cap, size_t *len);
 
 /**
  * Nanoseconds from `now` until nexthop_poll_check has something to do, NEXTHOP_NEVER when nothing is checked, nobody has
  * asked yet, or the engine is closed. Updates of documents and hosts may bring checks that are due at once: look again
  * at least every second.
  */
-uint64_t nexthop_checks_deadline(nexthop_engine engine,
-                                 uint64_t now);
+uint64_t nexthop_checks_deadline(nexthop_engine engine, uint64_t now);
 
 /**
  * What came of a check: NEXTHOP_CHECK_SUCCESS and so on, or NEXTHOP_CHECK_JUDGE with what came back, which is judged
@@ -664,12 +619,8 @@ uint64_t nexthop_checks_deadline(nexthop_engine engine,
  * time, or its host has left: nothing has changed), NEXTHOP_CLOSED, NEXTHOP_INVALID (no such check or result, or an
  * answer that cannot be judged).
  */
-nexthop_status nexthop_check_result(nexthop_engine engine,
-                                    uint64_t check,
-                                    uint32_t result,
-                                    const nexthop_outcome *outcome,
-                                    nexthop_str body,
-                                    uint64_t now);
+nexthop_status nexthop_check_result(nexthop_engine engine, uint64_t check, uint32_t result,
+                                    const nexthop_outcome *outcome, nexthop_str body, uint64_t now);
 
 /**
  * A stateless attempt: one request of exactly one attempt with this number (1 to 2147483647; retry predicates act from
@@ -677,21 +628,15 @@ nexthop_status nexthop_check_result(nexthop_engine engine,
  * NEXTHOP_WAIT unless the cluster queues. Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT, NEXTHOP_NOT_FOUND (a
  * target that no name has).
  */
-nexthop_status nexthop_pick(nexthop_engine engine,
-                            uint32_t target,
-                            uint32_t number,
-                            nexthop_str key,
-                            uint64_t now,
-                            nexthop_decision *out);
+nexthop_status nexthop_pick(nexthop_engine engine, uint32_t target, uint32_t number, nexthop_str key,
+                            uint64_t now, nexthop_decision *out);
 
 /**
  * A new request and its first choice. End it by reports, or nexthop_finish.
  * Errors: NEXTHOP_CLOSED, NEXTHOP_INVALID, NEXTHOP_LIMIT, NEXTHOP_NOT_FOUND (a target that no name has). An unknown
  * cluster, NEXTHOP_NO_SUCH_TARGET, is no error but NEXTHOP_REFUSED.
  */
-nexthop_status nexthop_begin(nexthop_engine engine,
-                             const nexthop_head *head,
-                             uint64_t now,
+nexthop_status nexthop_begin(nexthop_engine engine, const nexthop_head *head, uint64_t now,
                              nexthop_decision *out);
 
 /**
@@ -699,17 +644,13 @@ nexthop_status nexthop_begin(nexthop_engine engine,
  * Errors: NEXTHOP_STATE (an attempt is open, or its response is being streamed), NEXTHOP_ENDED, NEXTHOP_CLOSED,
  * NEXTHOP_INVALID (zero, or an attempt's handle).
  */
-nexthop_status nexthop_choose(nexthop_request request,
-                              uint64_t now,
-                              nexthop_decision *out);
+nexthop_status nexthop_choose(nexthop_request request, uint64_t now, nexthop_decision *out);
 
 /**
  * Response headers are there: retry or forward? After NEXTHOP_FORWARD the body is the caller's; nexthop_end or
  * nexthop_fail closes the attempt. Verdict codes: NEXTHOP_ENDED, NEXTHOP_STATE, NEXTHOP_CLOSED, NEXTHOP_INVALID.
  */
-nexthop_verdict nexthop_headers(nexthop_attempt attempt,
-                                const nexthop_outcome *outcome,
-                                uint64_t now);
+nexthop_verdict nexthop_headers(nexthop_attempt attempt, const nexthop_outcome *outcome, uint64_t now);
 
 /** The whole report: headers and end at once, or a failure. Verdict codes: as nexthop_headers. */
 nexthop_verdict nexthop_complete(nexthop_attempt attempt, const nexthop_outcome *outcome, uint64_t now);
@@ -718,9 +659,7 @@ nexthop_verdict nexthop_complete(nexthop_attempt attempt, const nexthop_outcome 
 nexthop_verdict nexthop_complete_status(nexthop_attempt attempt, uint32_t status, uint64_t now);
 
 /** nexthop_complete, and when a retry is due at once, the next choice in the same call. Else `next->kind` is 0. */
-nexthop_verdict nexthop_complete_next(nexthop_attempt attempt,
-                                      const nexthop_outcome *outcome,
-                                      uint64_t now,
+nexthop_verdict nexthop_complete_next(nexthop_attempt attempt, const nexthop_outcome *outcome, uint64_t now,
                                       nexthop_decision *next);
 
 /**
@@ -734,24 +673,19 @@ nexthop_verdict nexthop_fail(nexthop_attempt attempt, uint32_t failure, uint64_t
  * happens when the attempt has ended. Verdict codes: NEXTHOP_STATE before nexthop_headers, NEXTHOP_CLOSED,
  * NEXTHOP_INVALID.
  */
-nexthop_verdict nexthop_end(nexthop_attempt attempt,
-                            const nexthop_outcome *outcome,
-                            uint64_t now);
+nexthop_verdict nexthop_end(nexthop_attempt attempt, const nexthop_outcome *outcome, uint64_t now);
 
 /**
  * Drops an attempt: no outlier report, no retry. Nothing happens when it has ended, or its engine is closed. Verdict
  * codes: NEXTHOP_INVALID (zero, or a request's handle).
  */
-nexthop_verdict nexthop_cancel(nexthop_attempt attempt,
-                               uint64_t now);
+nexthop_verdict nexthop_cancel(nexthop_attempt attempt, uint64_t now);
 
 /**
  * Ends a request from any state, see NEXTHOP_FINISH_...; its attempts are cancelled. Nothing happens when it is
  * done, or its engine is closed. Verdict codes: NEXTHOP_INVALID (zero, an attempt's handle, no such reason).
  */
-nexthop_verdict nexthop_finish(nexthop_request request,
-                               uint32_t reason,
-                               uint64_t now);
+nexthop_verdict nexthop_finish(nexthop_request request, uint32_t reason, uint64_t now);
 
 /**
  * Whether the attempt can be handed over to whatever reads its response's body: NEXTHOP_OK when it was answered and has
@@ -769,18 +703,14 @@ nexthop_status nexthop_note(uint64_t request_or_attempt, uint32_t what, uint64_t
  * Requests whose wait is over, each handed out once: up to `cap`, `*n` gets how many. Fewer than `cap`: no more.
  * Call it whenever a call returned NEXTHOP_WAKE.
  */
-nexthop_status nexthop_poll_ready(nexthop_engine engine,
-                                  nexthop_ready *ready,
-                                  size_t cap,
-                                  size_t *n);
+nexthop_status nexthop_poll_ready(nexthop_engine engine, nexthop_ready *ready, size_t cap, size_t *n);
 
 /**
  * Blocks this thread until asking nexthop_choose again makes sense: at most `max_ns` (a decision's `wait`), and at
  * most a second. A request that is waited for here is not listed by nexthop_poll_ready. Errors: NEXTHOP_ENDED (the
  * request is over), NEXTHOP_CLOSED, NEXTHOP_INVALID (zero, or an attempt's handle).
  */
-nexthop_status nexthop_wait(nexthop_request request,
-                            uint64_t max_ns);
+nexthop_status nexthop_wait(nexthop_request request, uint64_t max_ns);
 
 /**
  * Version of the interface that the library was built with. When it differs from NEXTHOP_ABI, this header is not
@@ -792,8 +722,7 @@ uint32_t nexthop_abi_version(void);
 const char *nexthop_version(void);
 
 /** Static name of `value` in one of the tables NEXTHOP_NAMES_..., NUL-terminated, never NULL; "" for unknown ones. */
-const char *nexthop_name(uint32_t table,
-                         uint32_t value);
+const char *nexthop_name(uint32_t table, uint32_t value);
 
 /**
  * The sentence of the calling thread's last failed call: what was wrong, what was found, what to do.
@@ -805,10 +734,7 @@ nexthop_status nexthop_last_error(char *buf, size_t cap, size_t *len);
  * The same error in its parts: for NEXTHOP_CONFIG the place in the document, for NEXTHOP_IO the file, for all others
  * the message alone. Returns NEXTHOP_OK, NEXTHOP_SHORT, or NEXTHOP_INVALID for bad arguments.
  */
-nexthop_status nexthop_last_error_parts(nexthop_error_parts *out,
-                                        char *buf,
-                                        size_t cap,
-                                        size_t *len);
+nexthop_status nexthop_last_error_parts(nexthop_error_parts *out, char *buf, size_t cap, size_t *len);
 
 /**
  * Appends one entry to a header block: the value of the header with this index in a wanted set. `at` is the
@@ -816,11 +742,7 @@ nexthop_status nexthop_last_error_parts(nexthop_error_parts *out,
  * than `cap`, nothing was written and so much is needed. Returns 0 for NULL with a capacity or a length, and for
  * values of 4 GiB and more. Several values of one header are several entries in order.
  */
-size_t nexthop_pack(char *buf,
-                    size_t cap,
-                    size_t at,
-                    uint16_t index,
-                    nexthop_str value);
+size_t nexthop_pack(char *buf, size_t cap, size_t at, uint16_t index, nexthop_str value);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -52,6 +52,11 @@ fn generate(ffi: &Path) -> Result<Vec<u8>, String> {
     Ok(lines.join("\n").into_bytes())
 }
 
+/// Longest line of the header, as in `cbindgen.toml`.
+const WIDTH: usize = 110;
+/// Only arguments of a function are indented so much.
+const DEEP: &str = "            ";
+
 /// Short documentation in one line, and that of macros and fields behind them, so that they read like tables.
 fn compact(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -79,6 +84,15 @@ fn compact(text: &str) -> Vec<String> {
                 let whole = format!("{line} {}", note.trim_start().replacen("/**", "/**<", 1));
                 lines.pop();
                 lines.push(whole);
+            }
+            // Arguments one behind the other while they fit.
+            [.., before]
+                if before.ends_with(',')
+                    && line.starts_with(DEEP)
+                    && before.len() + 1 + line.trim_start().len() <= WIDTH =>
+            {
+                before.push(' ');
+                before.push_str(line.trim_start());
             }
             _ => lines.push(line),
         }
