@@ -252,10 +252,12 @@ mod performed {
     use tokio::sync::Semaphore;
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+    type Answers = VecDeque<(u16, Vec<u8>)>;
+
     /// Tells what was asked, and answers in order, each when it may; the last one for ever.
     #[derive(Clone)]
     struct Script {
-        answers: Arc<Mutex<VecDeque<(u16, Vec<u8>)>>>,
+        answers: Arc<Mutex<Answers>>,
         seen: UnboundedSender<String>,
         may: Arc<Semaphore>,
     }
