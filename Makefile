@@ -12,7 +12,7 @@ RUST_CRATES = --workspace --exclude nexthop-python --exclude nexthop-node
 .PHONY: help demo test bench lint build conformance generate clean \
   build-rust build-c build-python build-node build-java build-go \
   test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance \
-  test-parity test-soak parity soak fuzz
+  test-parity test-soak parity soak fuzz sanitize
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,11 @@ build-java:
 build-go:
 	@scripts/with go go/build.sh
 
+# Tests build without link-time optimisation, which is most of what a build takes, and so in a directory of their own.
+test: export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/test
+test: export CARGO_PROFILE_RELEASE_LTO = off
+test: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
+test: export CARGO_PROFILE_RELEASE_OPT_LEVEL = 1
 test: test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance test-parity test-soak ## Run every test of every face
 	@echo "make test: everything passed"
 
@@ -72,6 +77,9 @@ parity: build-python ## Generated cases through a real Envoy and nexthop (SEEDS=
 
 soak: ## Many clusters, updates and dying backends for a while: flat memory, no gauge off zero (MINUTES=n)
 	$(CARGO) run --locked --release -p nexthop-soak -- --minutes $(MINUTES)
+
+sanitize: build-go ## Threads under ThreadSanitizer (a nightly toolchain with rust-src), Go under AddressSanitizer
+	tests/sanitize.sh
 
 fuzz: ## Fuzz every target for a while, with cargo-fuzz and a nightly toolchain (MINUTES=n for each)
 	fuzz/run.sh $(MINUTES)

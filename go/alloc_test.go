@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// The race detector counts its own.
+// Race detector and address sanitizer count their own.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Log("allocations are counted without the race detector only")
+	if instrumented {
+		t.Log("allocations are counted without instruments only")
 		return
 	}
 	e := manual(t)

@@ -1,0 +1,5 @@
+//go:build race || asan
+
+package nexthop
+
+const instrumented = true

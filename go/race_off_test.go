@@ -1,5 +1,0 @@
-//go:build !race
-
-package nexthop
-
-const raceEnabled = false
