@@ -6,10 +6,11 @@ use crate::engine::Core;
 use crate::explain::Explanation;
 use crate::hosts::{Health, HostInfo, flag};
 use crate::ids::{GENERATIONS, Id, attempt_mark};
+use crate::leads::Leads;
 use crate::opt_in::half_open;
 use crate::outcome::{LocalReply, Misuse, NEVER, bits, flags, refusal, resource};
 use crate::outlier::Side;
-use crate::policies::{Leads, Policies};
+use crate::policies::Policies;
 use crate::request::{End, Phase, State};
 use crate::retry;
 use crate::stats::{COUNTERS, Counter};
@@ -130,13 +131,17 @@ impl Core {
                 End::Refused(refusal::DIRECT_RESPONSE) => {
                     let policy = policies.list.get(state.policy as usize);
                     match policy.map(|policy| &policy.leads) {
-                        Some(Leads::Direct { status, headers, body }) => LocalReply {
-                            status: *status,
-                            flags: 0,
-                            details: "direct_response".into(),
-                            headers: headers.clone(),
-                            body: body.clone(),
-                        },
+                        Some(Leads::Direct { status, body }) => {
+                            let rare = state.rare.as_deref().filter(|_| state.has_rare);
+                            let location = rare.and_then(|rare| rare.location.clone());
+                            LocalReply {
+                                status: *status,
+                                flags: 0,
+                                details: "direct_response".into(),
+                                headers: location.map(|to| ("location".into(), to)).into_iter().collect(),
+                                body: body.clone(),
+                            }
+                        }
                         _ => LocalReply { status: state.reply_status, ..LocalReply::default() },
                     }
                 }

@@ -21,6 +21,7 @@ pub mod health;
 pub mod hosts;
 pub mod ids;
 mod inspect;
+mod leads;
 mod maintain;
 pub mod matching;
 mod measured;

@@ -5,14 +5,15 @@ use crate::balance::Criteria;
 use crate::clock::nanos;
 use crate::hash::policy::HashPolicies;
 use crate::headers::HeaderView;
+use crate::leads::{Leads, criteria};
 use crate::outcome::NEVER;
 use crate::outlier::{DetectorWants, Wanted};
 use crate::request::Course;
 use crate::retry::{REQUEST_HEADERS, RetryPolicy, RouteLimits};
 use crate::route::{RequestView, RouteTables};
 use crate::spec::{
-    ClusterKind, ClusterSource, ClusterSpec, FilterSpec, ForwardSpec, Metadata, OverrideSource, PolicySpec,
-    RetrySpec, RouteAction, SessionSpec, SessionState, SpecError, Specs, Value, WeightedCluster,
+    ClusterKind, ClusterSource, ClusterSpec, FilterSpec, ForwardSpec, OverrideSource, PolicySpec, RetrySpec,
+    RouteAction, SessionSpec, SessionState, SpecError, Specs, WordSource,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,6 +61,10 @@ pub(crate) struct RequestPolicy {
     /// `VHOST/ROUTE`, or empty.
     pub(crate) name: String,
     pub(crate) leads: Leads,
+    /// What chooses among several clusters.
+    pub(crate) word: WordSource,
+    /// Status when the cluster does not exist.
+    pub(crate) missing: u16,
     pub(crate) retry: RetryPolicy,
     /// Nanoseconds, NEVER = off.
     pub(crate) timeout: u64,
@@ -86,7 +91,7 @@ pub(crate) struct RequestPolicy {
     pub(crate) grpc_stream: Option<(u64, u64)>,
     /// Headers of a trusted request that must read well.
     pub(crate) strict: Arc<[String]>,
-    /// Path or authority are rewritten.
+    /// Path or authority are rewritten, or the client is sent elsewhere.
     pub(crate) rewrites: bool,
     /// What the route asks of a host's metadata.
     pub(crate) criteria: Option<Arc<Criteria>>,
@@ -94,22 +99,6 @@ pub(crate) struct RequestPolicy {
     pub(crate) gates: Vec<Arc<Gate>>,
     /// How requests name the host of their session.
     pub(crate) session: Option<Arc<SessionSpec>>,
-}
-
-/// Where a request goes.
-pub(crate) enum Leads {
-    Cluster(u32),
-    Header { name: Box<str>, missing: u16 },
-    Weighted { clusters: Vec<WeightedLead>, total: u64 },
-    Direct { status: u16, headers: Vec<(String, String)>, body: String },
-}
-
-/// One of several clusters.
-pub(crate) struct WeightedLead {
-    pub(crate) cluster: u32,
-    pub(crate) weight: u64,
-    /// In place of the route's: both together.
-    pub(crate) criteria: Option<Arc<Criteria>>,
 }
 
 /// What a cluster says about requests to it.
@@ -261,26 +250,27 @@ impl Policies {
             let table_gates = gates.of_tables.get(of).unwrap_or(&no_gates);
             let label = format!("{}/{}", host.name, route.name);
             let policy = match &route.action {
-                RouteAction::Direct { status, headers, body } => {
-                    let leads =
-                        Leads::Direct { status: *status, headers: headers.clone(), body: body.clone() };
-                    RequestPolicy::new(&ForwardSpec::default(), None, leads, Wanted::default(), wants)?
+                RouteAction::Direct { .. } | RouteAction::Redirect(_) => {
+                    let (status, body) = match &route.action {
+                        RouteAction::Direct { status, body } => (*status, body.clone()),
+                        RouteAction::Redirect(to) => (to.status, String::new()),
+                        RouteAction::Forward(_) => continue,
+                    };
+                    let leads = Leads::Direct { status, body };
+                    let policy =
+                        RequestPolicy::new(&ForwardSpec::default(), None, leads, Wanted::default(), wants)?;
+                    RequestPolicy { rewrites: matches!(route.action, RouteAction::Redirect(_)), ..policy }
                 }
                 RouteAction::Forward(forward) => {
                     let retry = forward.retry.as_ref().or(host.retry.as_ref());
-                    let reached: Vec<&str> = match &forward.cluster {
-                        ClusterSource::Name(name) => vec![name],
-                        ClusterSource::Weighted(list) => list.iter().map(|w| w.name.as_str()).collect(),
-                        ClusterSource::Header(_) => Vec::new(),
-                    };
-                    for name in reached {
+                    for name in forward.cluster.names() {
                         leads_to.entry(name).or_insert(forward);
                         route_retry.entry(name).or_insert(retry);
                         route_of.entry(name).or_insert(index as u32);
                     }
                     let mut more = detectors.of_route(&forward.cluster);
                     admitted.add(&forward.cluster, table_gates, &mut more.always);
-                    RequestPolicy::new(forward, retry, leads(forward, names), more, wants)?
+                    RequestPolicy::new(forward, retry, Leads::new(forward, names), more, wants)?
                 }
             };
             let at = built.list.len() as u32;
@@ -296,7 +286,7 @@ impl Policies {
                 name: label.clone(),
                 hedges: match &route.action {
                     RouteAction::Forward(forward) => forward.hedge.or(host.hedge).unwrap_or(false),
-                    RouteAction::Direct { .. } => false,
+                    RouteAction::Direct { .. } | RouteAction::Redirect(_) => false,
                 },
                 attempt_count_to_upstream: host.include_request_attempt_count,
                 attempt_count_to_client: host.include_attempt_count_in_response,
@@ -417,10 +407,9 @@ impl<'s> Admitted<'s> {
 
     /// Headers of answers that come from there through these gates.
     fn add(&self, source: &ClusterSource, table: &[Arc<Gate>], always: &mut Vec<String>) {
-        let reached = match source {
-            ClusterSource::Name(name) => self.clusters.contains(name.as_str()),
-            ClusterSource::Weighted(list) => list.iter().any(|to| self.clusters.contains(to.name.as_str())),
-            ClusterSource::Header(_) => !self.clusters.is_empty(),
+        let reached = match source.is_open() {
+            true => !self.clusters.is_empty(),
+            false => source.names().iter().any(|name| self.clusters.contains(name)),
         };
         if reached || admission::judge(table) {
             self.add_all(always);
@@ -433,36 +422,6 @@ impl<'s> Admitted<'s> {
             always.extend(admission::WANTED.map(str::to_owned));
         }
     }
-}
-
-fn leads(forward: &ForwardSpec, names: &mut Names) -> Leads {
-    match &forward.cluster {
-        ClusterSource::Name(name) => Leads::Cluster(names.cluster(name)),
-        ClusterSource::Header(name) => {
-            Leads::Header { name: name.as_str().into(), missing: forward.cluster_not_found_status }
-        }
-        ClusterSource::Weighted(list) => {
-            let route = lb_fields(forward.metadata_match.as_ref());
-            let lead = |entry: &WeightedCluster| WeightedLead {
-                cluster: names.cluster(&entry.name),
-                weight: u64::from(entry.weight),
-                criteria: criteria(entry.metadata_match.as_ref()).map(|own| Arc::new(own.over(&route))),
-            };
-            let clusters: Vec<WeightedLead> = list.iter().map(lead).collect();
-            let total = clusters.iter().map(|lead| lead.weight).sum();
-            Leads::Weighted { clusters, total }
-        }
-    }
-}
-
-fn lb_fields(metadata: Option<&Metadata>) -> BTreeMap<String, Value> {
-    metadata.and_then(|metadata| metadata.0.get("envoy.lb")).cloned().unwrap_or_default()
-}
-
-/// What a `metadata_match` asks for; nothing is no criteria.
-fn criteria(metadata: Option<&Metadata>) -> Option<Criteria> {
-    let fields = lb_fields(metadata);
-    (!fields.is_empty()).then(|| Criteria::new(fields))
 }
 
 impl RequestPolicy {
@@ -509,6 +468,8 @@ impl RequestPolicy {
             route: None,
             name: String::new(),
             leads,
+            word: forward.word.clone(),
+            missing: forward.cluster_not_found_status,
             wants: wants.responses(&retry, more),
             retry,
             timeout,

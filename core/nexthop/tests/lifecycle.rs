@@ -349,3 +349,27 @@ fn strict_connections_are_up_only_when_told() {
     assert_eq!(mesh.stat("cluster.b.upstream_rq_active"), 0);
     assert_eq!(mesh.stat("cluster.b.upstream_rq_pending_active"), 0);
 }
+
+#[test]
+fn a_retried_answer_is_an_error_of_its_host() {
+    // As recorded of Envoy: whatever the status, only an answer that reached the client is a success.
+    let retry = "retry: {on: [retriable-4xx, 5xx], times: 1}";
+    for (first, second, errors, successes) in
+        [(409, 200, 1, 1), (409, 409, 1, 1), (503, 200, 1, 1), (503, 503, 2, 0), (429, 200, 0, 1)]
+    {
+        let mesh = Mesh::new(&format!("clusters: {{web: {{hosts: [10.0.0.1:80], {retry}}}}}"));
+        let mut at = mesh.begin("web");
+        if mesh.complete(at.attempt, first).action == action::RETRY {
+            mesh.advance(25 * MS);
+            at = mesh.choose(at.request);
+            mesh.complete(at.attempt, second);
+        }
+        let hosts: serde_json::Value = serde_json::from_str(&raw::text(mesh.0, 10, "web").unwrap()).unwrap();
+        let host = &hosts[0];
+        assert_eq!(
+            (&host["rq_error"], &host["rq_success"]),
+            (&errors.into(), &successes.into()),
+            "{first} {second}"
+        );
+    }
+}

@@ -285,9 +285,14 @@ def routing(draft, rng):
         if fate < 0.12:
             draft.routes.append({"match": match, "direct_response": {"status": rng.choice([200, 404, 503, 418])}})
         elif fate < 0.24:
-            # Targets that take nothing from the request: the others have no `location` here, as the load report says.
-            redirect = {"https_redirect": True, "host_redirect": "other.example", "path_redirect": "/moved?x=1"}
+            redirect = {}
+            maybe(rng, redirect, 0.5, host_redirect="other.example")
+            maybe(rng, redirect, 0.5, **rng.choice([{"https_redirect": True}, {"scheme_redirect": "ftp"}]))
             maybe(rng, redirect, 0.4, port_redirect=8443)
+            maybe(rng, redirect, 0.4, strip_query=True)
+            regex = {"pattern": {"regex": rng.choice(["a", "^/a/", "/(b+)"])}, "substitution": rng.choice(["/z", r"/\0"])}
+            paths = [{"path_redirect": rng.choice(["/moved?x=1", "/moved"])}, {"prefix_rewrite": "/new"}, {"regex_rewrite": regex}]
+            maybe(rng, redirect, 0.7, **rng.choice(paths))
             maybe(rng, redirect, 0.4, response_code=rng.choice(["FOUND", "SEE_OTHER", "PERMANENT_REDIRECT"]))
             draft.routes.append({"match": match, "redirect": redirect})
         else:

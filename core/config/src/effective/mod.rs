@@ -2,13 +2,14 @@
 
 mod block;
 mod cluster;
+mod leads;
 mod policy;
 mod route;
 
 use crate::load::Loaded;
 use crate::report::{ReportEntry, What};
 use nexthop_engine::spec::{
-    ClusterSource, ForwardSpec, RouteAction, RouteTableSpec, Specs, Value as Plain, VirtualHostSpec,
+    ForwardSpec, RouteAction, RouteTableSpec, Specs, Value as Plain, VirtualHostSpec,
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -76,8 +77,9 @@ pub fn effective(loaded: &Loaded, name: &str, overlay: &[(String, Plain)]) -> Op
     let mut rows = Rows::new(loaded, loaded.origins.iter().find(|origin| origin.name == label)?, overlay);
     match way.action {
         RouteAction::Direct { status, .. } => rows.put("direct_response.status", json!(status), &["status"]),
+        RouteAction::Redirect(to) => rows.redirect(to),
         RouteAction::Forward(forward) => {
-            rows.to(&forward.cluster);
+            rows.leads(forward);
             rows.forward(forward, Some(&way));
             rows.gates(way.table, None);
         }
@@ -105,11 +107,7 @@ fn first_route<'a>(loaded: &'a Loaded, cluster: &str) -> Option<(Way<'a>, &'a Fo
     routes(&loaded.specs).find_map(|way| {
         number += 1;
         let RouteAction::Forward(forward) = way.action else { return None };
-        let leads = match &forward.cluster {
-            ClusterSource::Name(name) => name == cluster,
-            ClusterSource::Weighted(list) => list.iter().any(|entry| entry.name == cluster),
-            ClusterSource::Header(_) => false,
-        };
+        let leads = forward.cluster.names().contains(&cluster);
         let mut origins = loaded.origins.iter().filter(|origin| origin.name.starts_with("route:"));
         if leads { Some((way, &**forward, origins.nth(number - 1)?)) } else { None }
     })

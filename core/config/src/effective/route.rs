@@ -1,9 +1,7 @@
 //! How a request on a route is treated.
 
 use super::{Rows, Way, limit};
-use nexthop_engine::spec::{
-    ClusterSource, ForwardSpec, HashPolicySpec, HashSource, RetrySpec, RoutingPriority,
-};
+use nexthop_engine::spec::{ForwardSpec, HashPolicySpec, HashSource, RetrySpec, RoutingPriority};
 use serde_json::{Value, json};
 
 fn millis(span: u64) -> Value {
@@ -23,17 +21,6 @@ fn hashed(policy: &HashPolicySpec) -> String {
 }
 
 impl Rows<'_> {
-    pub(super) fn to(&mut self, cluster: &ClusterSource) {
-        let to = match cluster {
-            ClusterSource::Name(name) => json!(name),
-            ClusterSource::Header(name) => json!(format!("by header {name}")),
-            ClusterSource::Weighted(list) => {
-                list.iter().map(|entry| json!({"cluster": entry.name, "weight": entry.weight})).collect()
-            }
-        };
-        self.put("cluster", to, &["cluster", "weighted_clusters", "cluster_header"]);
-    }
-
     pub(super) fn forward(&mut self, forward: &ForwardSpec, way: Option<&Way<'_>>) {
         self.put("route.timeout", limit(forward.timeout), &["route.timeout", ".timeout"]);
         let duration = forward.max_stream_duration.map(limit);

@@ -1,9 +1,9 @@
 //! `Bootstrap`: static clusters and listeners, and the runtime's static layers.
 
 use super::cluster::cluster;
+use super::cluster_source::named;
 use super::endpoints::locality;
 use super::listener::listener;
-use super::route_action::named;
 use crate::batch::Batch;
 use crate::error::Result;
 use crate::read::{At, Fields, struct_of};

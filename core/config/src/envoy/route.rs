@@ -1,5 +1,6 @@
 //! `Route`: when it applies and which of its actions follows.
 
+use super::cluster_source::Scope;
 use super::matcher::{header_matches, query_matches, regex_matcher};
 use super::route_action::{direct_response, forward, redirect};
 use super::session::per_filter;
@@ -62,11 +63,11 @@ const GRPC: Fields = Fields::of("GrpcRouteMatchOptions", &[]);
 const RUNTIME_FRACTION: Fields = Fields::of("RuntimeFractionalPercent", &["default_value", "runtime_key"]);
 const FRACTION: Fields = Fields::of("FractionalPercent", &["numerator", "denominator"]);
 
-/// Reads a `Route`. `checked`: clusters it names must exist.
-pub(super) fn route(at: &At<'_>, checked: bool) -> Result<RouteSpec> {
+/// Reads a `Route`.
+pub(super) fn route(at: &At<'_>, scope: &Scope) -> Result<RouteSpec> {
     let msg = at.message(&ROUTE)?;
     let action = if let Some(action) = msg.get("route") {
-        RouteAction::Forward(Box::new(forward(&action, checked)?))
+        RouteAction::Forward(Box::new(forward(&action, scope)?))
     } else if let Some(action) = msg.get("redirect") {
         redirect(&action)?
     } else if let Some(action) = msg.get("direct_response") {

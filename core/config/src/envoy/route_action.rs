@@ -1,13 +1,14 @@
 //! What a route does: `RouteAction`, `RedirectAction`, `DirectResponseAction`.
 
 use super::breakers::routing_priority;
-use super::hash_policy::{hash_policies, header_name};
+use super::cluster_source::Scope;
+use super::hash_policy::hash_policies;
 use super::matcher::regex_rewrite;
 use super::retry::{hedge_policy, retry_policy};
 use crate::error::Result;
-use crate::read::{At, Fields, Msg, Reference};
+use crate::read::{At, Fields};
 use crate::report::What;
-use nexthop_engine::spec::{ClusterSource, ForwardSpec, RouteAction, RoutingPriority, WeightedCluster};
+use nexthop_engine::spec::{ForwardSpec, RedirectSpec, RouteAction, RoutingPriority};
 use std::time::Duration;
 
 const FORWARD: Fields = Fields::of(
@@ -16,6 +17,8 @@ const FORWARD: Fields = Fields::of(
         "cluster",
         "cluster_header",
         "weighted_clusters",
+        "cluster_specifier_plugin",
+        "inline_cluster_specifier_plugin",
         "cluster_not_found_response_code",
         "metadata_match",
         "prefix_rewrite",
@@ -53,7 +56,7 @@ const FORWARD: Fields = Fields::of(
     "path_rewrite_policy",
     "path_rewrite",
 ])
-.refused(&["cluster_specifier_plugin", "inline_cluster_specifier_plugin", "retry_policy_typed_config"])
+.refused(&["retry_policy_typed_config"])
 .one_of(&[
     &[
         "cluster",
@@ -75,21 +78,6 @@ const STREAM_DURATION: Fields = Fields::of(
     "MaxStreamDuration",
     &["max_stream_duration", "grpc_timeout_header_max", "grpc_timeout_header_offset"],
 );
-const WEIGHTED: Fields = Fields::of("WeightedCluster", &["clusters"])
-    .not_used(&["total_weight"])
-    .not_available(&["runtime_key_prefix"])
-    .refused(&["header_name", "use_hash_policy"])
-    .one_of(&[&["header_name", "use_hash_policy"]]);
-const WEIGHT: Fields = Fields::of("ClusterWeight", &["name", "weight", "metadata_match"])
-    .not_used(&["typed_per_filter_config"])
-    .not_available(&[
-        "request_headers_to_add",
-        "request_headers_to_remove",
-        "response_headers_to_add",
-        "response_headers_to_remove",
-        "host_rewrite_literal",
-    ])
-    .refused(&["cluster_header"]);
 const REDIRECT: Fields = Fields::of(
     "RedirectAction",
     &[
@@ -117,13 +105,15 @@ const BODY: Fields = Fields::of("DataSource", &["inline_string", "inline_bytes"]
     .one_of(&[&["inline_string", "inline_bytes", "filename", "environment_variable"]]);
 
 /// Reads a `RouteAction`.
-pub(super) fn forward(at: &At<'_>, checked: bool) -> Result<ForwardSpec> {
+pub(super) fn forward(at: &At<'_>, scope: &Scope) -> Result<ForwardSpec> {
     let msg = at.message(&FORWARD)?;
     let default = ForwardSpec::default();
     let codes = [("SERVICE_UNAVAILABLE", 0), ("NOT_FOUND", 1), ("INTERNAL_SERVER_ERROR", 2)];
     let stream = msg.map("max_stream_duration", stream_duration)?;
+    let (cluster, word) = scope.source(at, &msg)?;
     Ok(ForwardSpec {
-        cluster: cluster_source(at, &msg, checked)?,
+        cluster,
+        word,
         timeout: msg.or("timeout", default.timeout, |d| d.millis())?,
         max_stream_duration: stream.map(|(duration, _)| duration),
         grpc_timeout_header: stream.and_then(|(_, grpc)| grpc),
@@ -155,52 +145,7 @@ fn stream_duration(at: &At<'_>) -> Result<(Duration, Option<(Duration, Duration)
     Ok((msg.or("max_stream_duration", Duration::ZERO, |d| d.millis())?, max.map(|max| (max, offset))))
 }
 
-fn cluster_source(at: &At<'_>, msg: &Msg<'_>, checked: bool) -> Result<ClusterSource> {
-    if let Some(name) = msg.get("cluster") {
-        return Ok(ClusterSource::Name(named(&name, checked)?));
-    }
-    if let Some(header) = msg.get("cluster_header") {
-        return Ok(ClusterSource::Header(header_name(&header)?));
-    }
-    let Some(weighted) = msg.get("weighted_clusters") else {
-        return Err(at.expected("a route with one of cluster, cluster_header, weighted_clusters"));
-    };
-    let entries = weighted.message(&WEIGHTED)?.repeated("clusters", |item| {
-        let entry = item.message(&WEIGHT)?;
-        Ok(WeightedCluster {
-            name: named(&entry.need("name")?, checked)?,
-            weight: entry.need("weight")?.u32()?,
-            metadata_match: entry.map("metadata_match", |m| m.metadata())?,
-        })
-    })?;
-    if entries.is_empty() {
-        return Err(weighted.fail("the list of weighted clusters is empty"));
-    }
-    check_weights(&weighted, &entries)?;
-    Ok(ClusterSource::Weighted(entries))
-}
-
-/// The sum of weights fits 32 bits and is not zero.
-pub(crate) fn check_weights(at: &At<'_>, entries: &[WeightedCluster]) -> Result<()> {
-    match entries.iter().map(|entry| u64::from(entry.weight)).sum::<u64>() {
-        0 => Err(at.fail("the weights of the clusters add up to 0")),
-        sum if sum > u64::from(u32::MAX) => {
-            Err(at.fail(format!("the weights of the clusters add up to more than {}", u32::MAX)))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A cluster's name; `checked` remembers the place until all documents are read.
-pub(crate) fn named(at: &At<'_>, checked: bool) -> Result<String> {
-    let cluster = at.filled()?;
-    if checked {
-        at.sink().borrow_mut().references.push(Reference { cluster: cluster.clone(), seen: at.seen() });
-    }
-    Ok(cluster)
-}
-
-/// Reads a `RedirectAction`. Its target is known here only when nothing of the request goes into it.
+/// Reads a `RedirectAction`.
 pub(super) fn redirect(at: &At<'_>) -> Result<RouteAction> {
     let msg = at.message(&REDIRECT)?;
     let codes = [
@@ -217,27 +162,22 @@ pub(super) fn redirect(at: &At<'_>) -> Result<RouteAction> {
         4 => 308,
         _ => 301,
     };
-    msg.map("regex_rewrite", regex_rewrite)?;
-    let text = |name| msg.or(name, String::new(), |t| t.header_value());
-    text("prefix_rewrite")?;
-    let (scheme, host, path) = (text("scheme_redirect")?, text("host_redirect")?, text("path_redirect")?);
-    let scheme = if msg.or("https_redirect", false, |flag| flag.bool())? { "https".into() } else { scheme };
-    let port = msg.or("port_redirect", 0, |p| p.u32())?;
-    let strip_query = msg.or("strip_query", false, |flag| flag.bool())?;
-    let mut headers = Vec::new();
-    if scheme.is_empty() || host.is_empty() || path.is_empty() {
-        at.note(
-            What::NotAvailable,
-            "parts of the target come from the request; the answer carries no `location`",
-        );
-    } else {
-        let port = if port == 0 { String::new() } else { format!(":{port}") };
-        if !strip_query && !path.contains('?') {
-            at.note(What::NotAvailable, "the query of the request is not carried over to the target");
-        }
-        headers.push(("location".to_owned(), format!("{scheme}://{host}{port}{path}")));
+    if let Some(rewrite) = msg.get("path_rewrite") {
+        rewrite.note(What::NotAvailable, "the target is not known here; the answer carries no `location`");
+        return Ok(RouteAction::Direct { status, body: String::new() });
     }
-    Ok(RouteAction::Direct { status, headers, body: String::new() })
+    let text = |name| msg.or(name, String::new(), |t| t.header_value());
+    let https = msg.or("https_redirect", false, |flag| flag.bool())?;
+    Ok(RouteAction::Redirect(Box::new(RedirectSpec {
+        status,
+        scheme: if https { "https".into() } else { text("scheme_redirect")? },
+        host: text("host_redirect")?,
+        port: msg.or("port_redirect", 0, |p| p.u32())?,
+        path: text("path_redirect")?,
+        prefix_rewrite: text("prefix_rewrite")?,
+        regex_rewrite: msg.map("regex_rewrite", regex_rewrite)?,
+        strip_query: msg.or("strip_query", false, |flag| flag.bool())?,
+    })))
 }
 
 /// Reads a `DirectResponseAction`.
@@ -257,7 +197,7 @@ pub(super) fn direct_response(at: &At<'_>) -> Result<RouteAction> {
             }
         }
     };
-    Ok(RouteAction::Direct { status: u16::try_from(status).unwrap_or(200), headers: Vec::new(), body })
+    Ok(RouteAction::Direct { status: u16::try_from(status).unwrap_or(200), body })
 }
 
 fn from_base64(text: &str) -> Option<String> {

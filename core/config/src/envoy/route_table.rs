@@ -1,5 +1,6 @@
 //! `RouteConfiguration` and `VirtualHost`.
 
+use super::cluster_source::Scope;
 use super::retry::{hedge_policy, retry_policy};
 use super::route::route;
 use super::session::per_filter;
@@ -10,7 +11,13 @@ use std::collections::BTreeMap;
 
 const TABLE: Fields = Fields::of(
     "RouteConfiguration",
-    &["name", "virtual_hosts", "validate_clusters", "ignore_port_in_host_matching"],
+    &[
+        "name",
+        "virtual_hosts",
+        "validate_clusters",
+        "ignore_port_in_host_matching",
+        "cluster_specifier_plugins",
+    ],
 )
 .not_used(&[
     "internal_only_headers",
@@ -26,7 +33,6 @@ const TABLE: Fields = Fields::of(
     "response_headers_to_remove",
     "request_headers_to_add",
     "request_headers_to_remove",
-    "cluster_specifier_plugins",
 ])
 .refused(&["vhost_header", "ignore_path_parameters_in_path_matching", "route_specifiers"]);
 const VIRTUAL_HOST: Fields = Fields::of(
@@ -64,17 +70,17 @@ const VIRTUAL_HOST: Fields = Fields::of(
 /// Reads a `RouteConfiguration`.
 pub(crate) fn route_configuration(at: &At<'_>) -> Result<RouteTableSpec> {
     let msg = at.message(&TABLE)?;
-    let checked = msg.or("validate_clusters", true, |flag| flag.bool())?;
+    let scope = Scope::new(&msg, msg.or("validate_clusters", true, |flag| flag.bool())?)?;
     let mut domains = BTreeMap::new();
     Ok(RouteTableSpec {
         name: msg.or("name", String::new(), |name| name.text())?,
-        virtual_hosts: msg.repeated("virtual_hosts", |item| virtual_host(&item, checked, &mut domains))?,
+        virtual_hosts: msg.repeated("virtual_hosts", |item| virtual_host(&item, &scope, &mut domains))?,
         ignore_port_in_host_matching: msg.or("ignore_port_in_host_matching", false, |flag| flag.bool())?,
         ..RouteTableSpec::default()
     })
 }
 
-fn virtual_host(at: &At<'_>, checked: bool, seen: &mut BTreeMap<String, u32>) -> Result<VirtualHostSpec> {
+fn virtual_host(at: &At<'_>, scope: &Scope, seen: &mut BTreeMap<String, u32>) -> Result<VirtualHostSpec> {
     let msg = at.message(&VIRTUAL_HOST)?;
     let domains = msg.repeated("domains", |item| {
         let domain = item.text()?.to_ascii_lowercase();
@@ -91,7 +97,7 @@ fn virtual_host(at: &At<'_>, checked: bool, seen: &mut BTreeMap<String, u32>) ->
     Ok(VirtualHostSpec {
         name: msg.need("name")?.filled()?,
         domains,
-        routes: msg.repeated("routes", |item| route(&item, checked))?,
+        routes: msg.repeated("routes", |item| route(&item, scope))?,
         retry: msg.map("retry_policy", retry_policy)?,
         hedge: msg.map("hedge_policy", hedge_policy)?,
         include_request_attempt_count: msg.or("include_request_attempt_count", false, |flag| flag.bool())?,

@@ -2,7 +2,7 @@
 
 use super::out::Out;
 use super::{Cluster, Way};
-use nexthop_engine::spec::{ClusterKind, PolicySpec, RetryOn, RetrySpec, RoutingPriority};
+use nexthop_engine::spec::{ClusterKind, ClusterSource, PolicySpec, RetryOn, RetrySpec, RoutingPriority};
 use std::time::Duration;
 
 /// Findings about the way of a request: route or cluster settings, and where they lead.
@@ -11,6 +11,7 @@ pub(super) fn way(way: &Way<'_>, clusters: &[&Cluster<'_>], out: &mut Out) {
     if let Some(retry) = way.retry {
         conditions(way, retry, out);
     }
+    groups(way, out);
     if let Some(retry) = active {
         times(way, retry, out);
         hosts(way, retry, clusters, out);
@@ -112,6 +113,17 @@ fn connecting(way: &Way<'_>, active: Option<&RetrySpec>, clusters: &[&Cluster<'_
         let effect =
             format!("a dead host costs the entire try: connecting may take {connect:?}, a try {limit:?}");
         out.note("NX-015", seen, effect, "set connect_timeout below the time of a try");
+    }
+}
+
+/// Groups of clusters that no attempt ever reaches.
+fn groups(way: &Way<'_>, out: &mut Out) {
+    let ClusterSource::Groups(groups) = &way.forward.cluster else { return };
+    let unused = groups.list.len() > 1 && !way.retry.is_some_and(|retry| retry.refresh_cluster_on_retry);
+    if unused {
+        let seen = way.seen(&["inline_cluster_specifier_plugin", "cluster_specifier_plugin", ""]);
+        let effect = "every attempt stays with the first priority group: nothing asks for a cluster again";
+        out.warn("NX-045", seen, effect, "set refresh_cluster_on_retry in the retry policy");
     }
 }
 

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The names a way may lead to.
 pub(super) fn names(source: &ClusterSource) -> Vec<&str> {
     match source {
-        ClusterSource::Name(name) => vec![name],
-        ClusterSource::Weighted(entries) => {
-            entries.iter().filter(|entry| entry.weight > 0).map(|entry| entry.name.as_str()).collect()
+        ClusterSource::Weighted(_) | ClusterSource::Groups(_) => {
+            let shares = source.shares().into_iter().filter(|share| share.weight > 0);
+            shares.map(|share| share.name.as_str()).collect()
         }
-        ClusterSource::Header(_) => Vec::new(),
+        ClusterSource::Name(_) | ClusterSource::Header(_) => source.names(),
     }
 }
 

@@ -52,11 +52,7 @@ pub(super) fn routes(at: &At<'_>, defaults: &BTreeMap<String, ForwardSpec>) -> R
 
 /// Settings of the first cluster that has any.
 fn settings(cluster: &ClusterSource, defaults: &BTreeMap<String, ForwardSpec>) -> ForwardSpec {
-    let found = match cluster {
-        ClusterSource::Name(name) => defaults.get(name),
-        ClusterSource::Weighted(entries) => entries.iter().find_map(|entry| defaults.get(&entry.name)),
-        ClusterSource::Header(_) => None,
-    };
+    let found = cluster.names().into_iter().find_map(|name| defaults.get(name));
     found.cloned().unwrap_or_default()
 }
 

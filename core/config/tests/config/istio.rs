@@ -64,7 +64,7 @@ spec: {proxy: {locality: south/s1/r9}}
 fn forward(specs: &Specs, host: usize, route: usize) -> &ForwardSpec {
     match &specs.route_tables[0].virtual_hosts[host].routes[route].action {
         RouteAction::Forward(forward) => forward,
-        RouteAction::Direct { .. } => panic!("a route to a cluster"),
+        other => panic!("a route to a cluster, found {other:?}"),
     }
 }
 
@@ -109,7 +109,7 @@ fn services_rules_and_routes_together() {
     assert_eq!((canary.prefix_rewrite.as_str(), canary.host_rewrite.as_str()), ("/v2", "two.example.com"));
     assert_eq!(canary.timeout, Duration::from_secs(2));
     assert_eq!(canary.retry.as_ref().unwrap().num_retries, 2);
-    assert!(matches!(&routes[2].action, RouteAction::Direct { status: 308, .. }));
+    assert!(matches!(&routes[2].action, RouteAction::Redirect(to) if to.status == 308));
     let weighted = forward(&specs, 0, 3);
     let ClusterSource::Weighted(clusters) = &weighted.cluster else { panic!("{weighted:?}") };
     assert_eq!((clusters[0].weight, clusters[1].weight), (3, 1));

@@ -391,6 +391,20 @@ fn route_tables() {
         table(&format!("{{match: {{prefix: /}}, route: {{weighted_clusters: {{clusters: [{entries}]}}}}}}"))
     };
     tells("NX-031", Note, &format!("{ROUTE}.weighted_clusters"), &shares(0), &shares(1));
+    let groups = |again: &str| {
+        let kind = "type.googleapis.com/envoy.extensions.router.cluster_specifiers.priority_group.v3.PriorityGroupClusterSpecifier";
+        let group = |name: &str| format!("{{name: {name}, clusters: [{{cluster_name: web, weight: 1}}]}}");
+        let list = format!("{}, {}", group("a"), group("b"));
+        let plugin = format!(
+            "{{extension: {{name: p, typed_config: {{\"@type\": {kind}, priority_groups: [{list}]}}}}}}"
+        );
+        let retry = format!("retry_policy: {{retry_on: reset, {again}}}");
+        table(&format!(
+            "{{match: {{prefix: /}}, route: {{inline_cluster_specifier_plugin: {plugin}, {retry}}}}}"
+        ))
+    };
+    let path = format!("{ROUTE}.inline_cluster_specifier_plugin");
+    tells("NX-045", Warning, &path, &groups("num_retries: 1"), &groups("refresh_cluster_on_retry: true"));
     let other = "{match: {prefix: /a}, route: {cluster: web, timeout: 1s}}";
     let differ = table(&format!("{other}, {all}"));
     tells("NX-032", Note, &format!("{second}.route.cluster"), &differ, &table(&format!("{some}, {all}")));

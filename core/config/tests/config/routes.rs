@@ -3,8 +3,9 @@
 use crate::{complaint, noted, read};
 use nexthop_config::{ConfigError, What};
 use nexthop_engine::spec::{
-    ClusterSource, ForwardSpec, HashSource, MatchSpec, PathMatch, RouteAction, RouteTableSpec,
-    RoutingPriority, StringMatch,
+    ClusterSource, ForwardSpec, HashSource, MatchSpec, PathMatch, PriorityGroup, PriorityGroups,
+    RedirectSpec, RegexRewrite, RouteAction, RouteTableSpec, RoutingPriority, StringMatch, WeightedCluster,
+    WordSource,
 };
 use std::time::Duration;
 
@@ -144,6 +145,7 @@ fn targets() {
         "weighted_clusters: {clusters: [{name: c, weight: 4294967295}, {name: d, weight: 1}]}",
         "weighted_clusters: {clusters: [{cluster_header: x, weight: 1}]}",
         "inline_cluster_specifier_plugin: {}",
+        "cluster_specifier_plugin: nobody",
     ] {
         assert!(forward(bad).is_err(), "{bad}");
     }
@@ -214,21 +216,36 @@ fn answers_without_a_cluster() {
     let answer = |action: &str| direct(action).ok();
     assert_eq!(
         answer("direct_response: {status: 299, body: {inline_string: hi}}"),
-        Some(RouteAction::Direct { status: 299, headers: vec![], body: "hi".into() })
+        Some(RouteAction::Direct { status: 299, body: "hi".into() })
     );
+    let redirect = |fields: &str| match answer(&format!("redirect: {{{fields}}}")) {
+        Some(RouteAction::Redirect(to)) => *to,
+        other => panic!("{other:?}"),
+    };
+    let plain = RedirectSpec { status: 301, ..RedirectSpec::default() };
+    assert_eq!(redirect(""), plain);
     assert_eq!(
-        answer(
-            "redirect: {https_redirect: true, host_redirect: a.com, port_redirect: 8443, path_redirect: \"/x?y\", response_code: FOUND}"
+        redirect(
+            "https_redirect: true, host_redirect: a.com, port_redirect: 8443, path_redirect: \"/x?y\", response_code: FOUND, strip_query: true"
         ),
-        Some(RouteAction::Direct {
+        RedirectSpec {
             status: 302,
-            headers: vec![("location".into(), "https://a.com:8443/x?y".into())],
-            body: String::new()
-        })
+            scheme: "https".into(),
+            host: "a.com".into(),
+            port: 8443,
+            path: "/x?y".into(),
+            strip_query: true,
+            ..RedirectSpec::default()
+        }
     );
+    let scheme = redirect("scheme_redirect: ftp, prefix_rewrite: /p, response_code: 4");
+    assert_eq!((scheme.scheme.as_str(), scheme.prefix_rewrite.as_str(), scheme.status), ("ftp", "/p", 308));
+    let rewrite = RegexRewrite { pattern: "a(b)".into(), substitution: r"\1".into() };
+    let regex = redirect(r"regex_rewrite: {pattern: {regex: 'a(b)'}, substitution: '\1'}");
+    assert_eq!(regex, RedirectSpec { regex_rewrite: Some(rewrite), ..plain });
     assert_eq!(
-        answer("redirect: {}"),
-        Some(RouteAction::Direct { status: 301, headers: vec![], body: String::new() })
+        answer("redirect: {path_rewrite: \"/%REQ(x)%\"}"),
+        Some(RouteAction::Direct { status: 301, body: String::new() })
     );
     for bad in [
         "direct_response: {status: 199}",
@@ -271,4 +288,98 @@ fn texts_of_header_lines() {
         }
     }
     assert!(direct("redirect: {port_redirect: 65536}").is_ok());
+}
+
+const GROUPS: &str = "type.googleapis.com/envoy.extensions.router.cluster_specifiers.priority_group.v3.PriorityGroupClusterSpecifier";
+
+fn plugin(fields: &str) -> String {
+    format!("{{extension: {{name: p, typed_config: {{\"@type\": {GROUPS}, {fields}}}}}}}")
+}
+
+#[test]
+fn several_clusters_by_another_word() {
+    let word = |fields: &str| {
+        forward(&format!("weighted_clusters: {{clusters: [{{name: c, weight: 1}}], {fields}}}"))
+            .map(|f| f.word)
+    };
+    assert_eq!(word("header_name: X-Rand").unwrap(), WordSource::Header("x-rand".into()));
+    assert_eq!(word("use_hash_policy: true").unwrap(), WordSource::HashPolicy);
+    assert_eq!(word("use_hash_policy: false").unwrap(), WordSource::Drawn);
+    assert!(word("use_hash_policy: true, header_name: x").is_err());
+}
+
+#[test]
+fn priority_groups() {
+    let inline = |fields: &str| forward(&format!("inline_cluster_specifier_plugin: {}", plugin(fields)));
+    let group = |name: &str, clusters: &[(&str, u32)]| {
+        let cluster = |(name, weight): &(&str, u32)| WeightedCluster {
+            name: (*name).into(),
+            weight: *weight,
+            metadata_match: None,
+        };
+        PriorityGroup { name: name.into(), clusters: clusters.iter().map(cluster).collect() }
+    };
+    let both = "priority_groups: [{name: near, clusters: [{cluster_name: c, weight: 1}, {cluster_name: d, weight: 3}]}, \
+                {name: far, clusters: [{cluster_name: d, weight: 4294967295}]}]";
+    let list = vec![group("near", &[("c", 1), ("d", 3)]), group("far", &[("d", u32::MAX)])];
+    let groups = |namespace: &str| {
+        let groups = PriorityGroups { list: list.clone(), override_namespace: namespace.into() };
+        ClusterSource::Groups(Box::new(groups))
+    };
+    let forward = inline(both).unwrap();
+    assert_eq!((forward.cluster, forward.word), (groups(""), WordSource::Drawn));
+    let more = inline(&format!("{both}, header_name: X, override_metadata_namespace: ns")).unwrap();
+    assert_eq!((&more.cluster, &more.word), (&groups("ns"), &WordSource::Header("x".into())));
+    assert_eq!((more.cluster.names(), more.cluster.is_open()), (vec!["c", "d", "d"], true));
+    assert_eq!(inline(&format!("{both}, use_hash_policy: true")).unwrap().word, WordSource::HashPolicy);
+    for (bad, place) in [
+        ("priority_groups: []", ".typed_config"),
+        ("priority_groups: [{name: a, clusters: []}]", ".priority_groups[0]"),
+        (
+            "priority_groups: [{name: \"\", clusters: [{cluster_name: c, weight: 1}]}]",
+            ".priority_groups[0].name",
+        ),
+        ("priority_groups: [{name: a, clusters: [{cluster_name: c, weight: 0}]}]", ".clusters[0].weight"),
+        ("priority_groups: [{name: a, clusters: [{cluster_name: c}]}]", ".clusters[0]"),
+        (
+            "priority_groups: [{name: a, clusters: [{cluster_name: \"\", weight: 1}]}]",
+            ".clusters[0].cluster_name",
+        ),
+        (
+            "priority_groups: [{name: a, clusters: [{cluster_name: nobody, weight: 1}]}]",
+            ".clusters[0].cluster_name",
+        ),
+        ("priority_groups: [{name: a, clusters: [{name: c, weight: 1}]}]", ".clusters[0].name"),
+    ] {
+        let error = inline(bad).expect_err(bad);
+        assert!(error.path.ends_with(place), "{bad}: {error}");
+    }
+    assert!(inline(&format!("{both}, use_hash_policy: true, header_name: x")).is_err());
+}
+
+#[test]
+fn named_cluster_specifiers() {
+    let both = "priority_groups: [{name: a, clusters: [{cluster_name: c, weight: 1}]}]";
+    let table = |plugins: &str, name: &str| {
+        read(&format!(
+            "- name: c\n- cluster_specifier_plugins: [{plugins}]\n  virtual_hosts: [{{name: v, domains: [\"*\"], routes: \
+             [{{match: {{prefix: /}}, route: {{cluster_specifier_plugin: {name}}}}}]}}]"
+        ))
+    };
+    let known = plugin(both);
+    let loaded = table(&known, "p").unwrap();
+    let RouteAction::Forward(forward) = &loaded.specs.route_tables[0].virtual_hosts[0].routes[0].action
+    else {
+        panic!()
+    };
+    assert_eq!(forward.cluster.names(), ["c"]);
+    assert!(table(&known, "q").unwrap_err().path.ends_with(".cluster_specifier_plugin"));
+    assert!(table(&format!("{known}, {known}"), "p").unwrap_err().message.contains("already"));
+    let other = "extension: {name: p, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig}}";
+    assert!(table(&format!("{{{other}}}"), "p").unwrap_err().message.contains("LuaConfig"));
+    // An optional one is refused where it is used.
+    let error = table(&format!("{{{other}, is_optional: true}}"), "p").unwrap_err();
+    assert!(error.path.ends_with(".cluster_specifier_plugin"), "{error}");
+    let optional = other.replace("name: p", "name: o");
+    assert!(table(&format!("{known}, {{{optional}, is_optional: true}}"), "p").is_ok());
 }

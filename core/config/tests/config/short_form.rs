@@ -67,7 +67,7 @@ fn clusters() {
 fn target(route: &RouteSpec) -> (&ClusterSource, Duration) {
     match &route.action {
         RouteAction::Forward(forward) => (&forward.cluster, forward.timeout),
-        RouteAction::Direct { .. } => panic!(),
+        _ => panic!(),
     }
 }
 

@@ -8,10 +8,11 @@ use crate::clock::{Time, nanos};
 use crate::cluster::Subs;
 use crate::engine::Core;
 use crate::headers::HeaderView;
+use crate::leads::{Leads, Share};
 use crate::outcome::{Head, Misuse, NEVER, head_bits, refusal};
-use crate::policies::{Leads, Policies, RequestPolicy};
+use crate::policies::{Policies, RequestPolicy};
 use crate::random::{Draws, Source};
-use crate::request::{Asks, Course, Judge, State, filter_values};
+use crate::request::{Again, Asks, Course, Judge, State, filter_values};
 use crate::retry::RetrySettings;
 use crate::route::RequestView;
 use crate::snapshot::Snapshot;
@@ -32,6 +33,9 @@ pub(crate) struct Beside<'a> {
     pub(crate) now: Time,
 }
 
+/// So many moves from cluster to cluster are followed.
+const MOVES: u32 = 64;
+
 impl Core {
     /// What would be decided for a head, and why: nothing is decided or counted. Where a draw would decide (weighted
     /// clusters), the first of them is followed. `head.number` is the attempt to explain; 0 = the first.
@@ -51,7 +55,9 @@ impl Core {
         let context = self.own_criteria(head)?.map(Arc::new);
         let mut why = Explanation { number: head.number.max(1), ..Explanation::default() };
         // Words of zero: what a runtime fraction may let through, it lets through.
-        let Some(at) = policies.of_head(head, &view, &mut Source::Draws(Draws::default()))? else {
+        let mut zero = Source::Draws(Draws::default());
+        let mut word = None;
+        let Some(at) = policies.of_head(head, &view, &mut word, &mut zero)? else {
             (why.refusal, why.route.why) = match head.target {
                 0 => (refusal::NO_ROUTE, no_route(policies, &view)),
                 _ => (refusal::NO_CLUSTER, "no document has a cluster or route of that name".into()),
@@ -64,20 +70,36 @@ impl Core {
             Leads::Direct { status, .. } => {
                 why.refusal = refusal::DIRECT_RESPONSE;
                 why.route.why += &format!("; it answers {status} by itself");
+                let to = policy.route.and_then(|route| policies.tables.location(route as usize, &view));
+                if let Some(to) = to {
+                    why.route.why += &format!(", location {to}");
+                }
                 return Ok(why);
             }
             Leads::Cluster(cluster) => Some(*cluster),
-            Leads::Header { name, .. } => {
+            Leads::Header(name) => {
                 let value = headers.first(name).and_then(|value| std::str::from_utf8(value).ok());
                 policies.names.get(value.unwrap_or("")).copied()
             }
-            Leads::Weighted { clusters, .. } => {
-                let named = clusters.iter().map(|lead| {
-                    let entry = snapshot.clusters.get(lead.cluster as usize);
-                    (entry.map_or_else(String::new, |entry| entry.shared.name.to_string()), lead.weight)
-                });
-                why.route.weighted = named.collect();
-                clusters.iter().find(|lead| lead.weight > 0).map(|lead| lead.cluster)
+            leads => {
+                let word = policy.word(head, &view, &mut word, &mut zero);
+                let mut again = Again::new(policies, leads, word, &self.namespaces(head)?);
+                let first = again.choose(leads, 1).map(|(cluster, _)| cluster);
+                let moves = first.is_some_and(|first| policies.retry_of(at, first).refresh_cluster);
+                let number = if moves { why.number } else { 1 };
+                // What comes after so many is no other cluster than one of those.
+                let later = (2..=number.min(MOVES)).filter_map(|n| again.choose(leads, n)).last();
+                if let Some((group, shares)) = again.group(leads, number) {
+                    if !group.is_empty() {
+                        why.route.why += &format!("; attempt {} takes priority group {group:?}", why.number);
+                    }
+                    let name = |share: &Share| {
+                        let entry = snapshot.clusters.get(share.cluster as usize);
+                        (entry.map_or_else(String::new, |entry| entry.shared.name.to_string()), share.weight)
+                    };
+                    why.route.weighted = shares.list.iter().map(name).collect();
+                }
+                later.map(|(cluster, _)| cluster).or(first)
             }
         };
         let Some(cluster) = cluster.filter(|cluster| policies.cluster(*cluster).is_some()) else {

@@ -102,9 +102,22 @@ impl HashPolicies {
 
     /// The request's hash; `None` when no policy yields one. `cookie` is set when a policy generates one.
     pub fn evaluate(&self, input: &HashInput<'_>, cookie: &mut Option<GeneratedCookie>) -> Option<u64> {
+        self.evaluate_with(input, Some(cookie))
+    }
+
+    /// The same from what the request brings alone: no cookie is generated.
+    pub fn of_request(&self, input: &HashInput<'_>) -> Option<u64> {
+        self.evaluate_with(input, None)
+    }
+
+    fn evaluate_with(
+        &self,
+        input: &HashInput<'_>,
+        mut cookie: Option<&mut Option<GeneratedCookie>>,
+    ) -> Option<u64> {
         let mut hash: Option<u64> = None;
         for policy in &self.policies {
-            if let Some(new) = policy.source.evaluate(input, cookie) {
+            if let Some(new) = policy.source.evaluate(input, cookie.as_deref_mut()) {
                 // Rotation keeps the same policy given twice from cancelling itself.
                 hash = Some(hash.map_or(0, |hash| hash.rotate_left(1)) ^ new);
             }
@@ -152,7 +165,11 @@ impl HeaderName {
 }
 
 impl Source {
-    fn evaluate(&self, input: &HashInput<'_>, generated: &mut Option<GeneratedCookie>) -> Option<u64> {
+    fn evaluate(
+        &self,
+        input: &HashInput<'_>,
+        generated: Option<&mut Option<GeneratedCookie>>,
+    ) -> Option<u64> {
         match self {
             Self::Header { name, rewrite } => match name {
                 HeaderName::Path => header(present(input.path), rewrite.as_ref()),
@@ -166,7 +183,7 @@ impl Source {
                 if let Some(value) = found.filter(|value| !value.is_empty()) {
                     return Some(xxh64(value, 0));
                 }
-                let ttl = (*ttl)?;
+                let (ttl, generated) = ((*ttl)?, generated?);
                 let value = cookie::value(input.source, input.local);
                 let value_text = std::str::from_utf8(&value).unwrap_or_default();
                 let text = cookie::set_cookie(name, value_text, ttl, path, attributes);

@@ -92,12 +92,9 @@ impl<'s> DetectorWants<'s> {
     /// The headers of whatever a route can reach.
     pub(crate) fn of_route(&self, source: &ClusterSource) -> Wanted {
         let reached = |names: &BTreeMap<&str, BTreeSet<String>>| -> Vec<String> {
-            let names: BTreeSet<String> = match source {
-                ClusterSource::Name(name) => return of(names, name),
-                ClusterSource::Weighted(list) => {
-                    list.iter().flat_map(|entry| of(names, &entry.name)).collect()
-                }
-                ClusterSource::Header(_) => names.values().flatten().cloned().collect(),
+            let names: BTreeSet<String> = match source.is_open() {
+                true => names.values().flatten().cloned().collect(),
+                false => source.names().into_iter().flat_map(|cluster| of(names, cluster)).collect(),
             };
             names.into_iter().collect()
         };

@@ -1,5 +1,6 @@
 //! A new request: its route, cluster, policies, hash and limits.
 
+use super::lead::Answer;
 use super::state::{Course, End, State};
 use super::trail::Trail;
 use super::{Walk, clear};
@@ -10,8 +11,7 @@ use crate::hash::policy::GeneratedCookie;
 use crate::headers::HeaderView;
 use crate::ids::Id;
 use crate::outcome::{Decision, Head, Misuse, NEVER, flags, head_bits, refusal};
-use crate::policies::{ClusterPolicy, Leads, Policies, RequestPolicy, Target};
-use crate::random::Random;
+use crate::policies::{ClusterPolicy, Policies, RequestPolicy, Target};
 use crate::request::slab::{Slot, Taken};
 use crate::retry::{
     Extra, PreviousPriorities, REQUEST_HEADERS, RetryPolicy, RetrySettings, grpc_timeout_ms, ill_formed,
@@ -19,7 +19,6 @@ use crate::retry::{
 };
 use crate::route::RequestView;
 use crate::spec::RetryOn;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use twox_hash::XxHash64;
 
@@ -69,11 +68,9 @@ impl<'a> Walk<'a> {
     ) -> Result<(), Misuse> {
         // Read before anything is taken: a text that is no JSON object refuses the head.
         let own_criteria = self.core.own_criteria(head)?;
-        let namespaces = match head.filter_metadata {
-            "" => BTreeMap::new(),
-            text => (self.core.settings.read_json)(text).map_err(|_| Misuse::Invalid)?,
-        };
-        let policy = policies.of_head(head, view, self.random)?;
+        let namespaces = self.core.namespaces(head)?;
+        let mut word = None;
+        let policy = policies.of_head(head, view, &mut word, self.random)?;
         let Taken { index, slot, mut state } = self.take_slot()?;
         let st = &mut *state;
         let unrouted = Course { policies: policies.generation, ..Course::EMPTY };
@@ -101,11 +98,15 @@ impl<'a> Walk<'a> {
             self.refuse(id.pack(), slot, st, refusal::INVALID_HEADERS, 400, flags::IH, out);
             return Ok(());
         }
-        let (cluster, word, criteria) = match self.lead(policies, policy, view) {
+        let number = stateless.map_or(1, |stateless| stateless.number);
+        let led = match self.lead(policies, at, head, view, number, &mut word, &namespaces) {
             Ok(led) => led,
             Err(Answer::Direct(status)) => {
                 if self.is_stopped(policies, policy, None, id.pack(), slot, st, out) {
                     return Ok(());
+                }
+                if let Some(route) = policy.route.filter(|_| policy.rewrites) {
+                    st.rare().location = policies.tables.location(route as usize, view);
                 }
                 self.refuse(id.pack(), slot, st, refusal::DIRECT_RESPONSE, status, 0, out);
                 return Ok(());
@@ -119,7 +120,9 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
         };
+        let cluster = led.cluster;
         st.begin(&Course::new(policies, at, cluster), self.now);
+        st.home = led.home;
         st.grpc = grpc;
         if self.is_stopped(policies, policy, Some(cluster), id.pack(), slot, st, out) {
             return Ok(());
@@ -146,9 +149,12 @@ impl<'a> Walk<'a> {
         if let Some(own) = policies.cluster(cluster).filter(|own| !own.overrides.is_empty()) {
             Self::overrides(st, &own.overrides, own_criteria.as_ref(), &namespaces, view);
         }
-        let again = matches!(policy.leads, Leads::Weighted { .. }) && policies.retry(st).refresh_cluster;
+        let again = policy.leads.by_word() && policies.retry(st).refresh_cluster && st.hedge().is_none();
+        if again && stateless.is_none() {
+            self.prepare_others(policies, st, head, view, own_criteria.as_ref(), &namespaces);
+        }
         if again || policies.cluster(cluster).is_some_and(|own| own.subsets) {
-            Self::criteria(st, criteria.or(policy.criteria.as_ref()), own_criteria, again);
+            Self::criteria(st, led.criteria.as_ref().or(policy.criteria.as_ref()), own_criteria, again);
         }
         if let Some(session) = &policy.session {
             Self::session(self.core, st, session, view, !head.override_host.is_empty());
@@ -174,8 +180,8 @@ impl<'a> Walk<'a> {
         if trusted || !retry.is_plain() {
             self.retry_state(st, retry, trusted, view);
         }
-        if retry.refresh_cluster && matches!(policy.leads, Leads::Weighted { .. }) && st.hedge().is_none() {
-            st.rare().again = Some((word, vec![cluster]));
+        if again {
+            st.rare().again = Some(led.again);
         }
         if let Some(Stateless { number }) = stateless {
             self.number(st, number);
@@ -403,43 +409,6 @@ impl<'a> Walk<'a> {
         core.slab.take(self.free, core.settings.first_generation).ok_or(Misuse::Limit)
     }
 
-    /// Which cluster the route leads to, the word that chose among several, and what to match there.
-    fn lead<'p>(
-        &mut self,
-        policies: &Policies,
-        policy: &'p RequestPolicy,
-        view: &RequestView<'_>,
-    ) -> Result<(u32, u64, Option<&'p Arc<Criteria>>), Answer> {
-        let exists = |index: &u32| policies.cluster(*index).is_some();
-        match &policy.leads {
-            Leads::Cluster(index) if exists(index) => Ok((*index, 0, None)),
-            Leads::Cluster(_) => Err(Answer::NoCluster(503, String::new())),
-            Leads::Header { name, missing } => {
-                let value = view.headers.first(name).unwrap_or(b"");
-                let name = std::str::from_utf8(value).unwrap_or("");
-                let index = policies.names.get(name).copied().filter(exists);
-                let index = index.ok_or_else(|| Answer::NoCluster(*missing, name.to_owned()))?;
-                Ok((index, 0, None))
-            }
-            Leads::Weighted { clusters, total } => {
-                let word = self.random.next_u64();
-                let mut at = word % (*total).max(1);
-                for lead in clusters {
-                    if at < lead.weight {
-                        return if exists(&lead.cluster) {
-                            Ok((lead.cluster, word, lead.criteria.as_ref()))
-                        } else {
-                            Err(Answer::NoCluster(503, String::new()))
-                        };
-                    }
-                    at -= lead.weight;
-                }
-                Err(Answer::NoCluster(503, String::new()))
-            }
-            Leads::Direct { status, .. } => Err(Answer::Direct(*status)),
-        }
-    }
-
     /// What the route, or its chosen cluster, and the request itself ask of metadata; the request wins.
     #[cold]
     fn criteria(st: &mut State, route: Option<&Arc<Criteria>>, own: Option<Criteria>, again: bool) {
@@ -547,12 +516,6 @@ const EMPTY: RequestView<'static> =
 pub(crate) fn is_grpc(value: &[u8]) -> bool {
     let rest = value.strip_prefix(b"application/grpc");
     rest.is_some_and(|rest| rest.first().is_none_or(|next| *next == b'+'))
-}
-
-/// Why a route leads to no cluster.
-enum Answer {
-    Direct(u16),
-    NoCluster(u16, String),
 }
 
 fn check(head: &Head<'_>) -> Result<(), Misuse> {

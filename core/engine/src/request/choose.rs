@@ -4,14 +4,13 @@ use super::pick::{Brings, Picked};
 use super::state::{Attempt, Phase, State};
 use super::steer::COOLING;
 use super::{Waiters, Walk, clear};
-use crate::balance::Criteria;
 use crate::breaker::{Members, Permit, Place, acquire, acquire_free, leave, release};
 use crate::clock::{Time, nanos};
 use crate::engine::Core;
 use crate::ids::{Id, attempt_mark, request_of};
 use crate::opt_in::OptCounter;
 use crate::outcome::{Decision, Misuse, NEVER, bits, flags, kind, reason, refusal, resource, span, wait};
-use crate::policies::{Leads, Policies};
+use crate::policies::Policies;
 use crate::request::slab::Slot;
 use crate::shed::Sheds;
 use crate::snapshot::Snapshot;
@@ -152,8 +151,11 @@ impl<'a> Walk<'a> {
     fn retry(&mut self, policies: &Policies, slot: &Slot, request: u64, st: &mut State, out: &mut Decision) {
         st.is_retry = true;
         st.number = st.number.saturating_add(1);
-        if st.has_rare {
-            self.choose_cluster_again(policies, st);
+        if st.has_rare && !self.choose_cluster_again(policies, st) {
+            st.resource = resource::SUB_CLUSTER_MISSING;
+            self.clusters[st.cluster as usize].counters.count_status(503, false);
+            self.refuse(request, slot, st, refusal::NO_HEALTHY_UPSTREAM, 503, flags::UH, out);
+            return;
         }
         if self.snapshot.clusters[st.cluster as usize].view.is_some() {
             let counters = &self.clusters[st.cluster as usize].counters;
@@ -165,31 +167,6 @@ impl<'a> Walk<'a> {
             }
         }
         self.select(policies, slot, request, st, out);
-    }
-
-    /// With `refresh_cluster_on_retry` each of the weighted clusters has its turn before one comes again. The word
-    /// that chose the first one chooses them all.
-    #[cold]
-    fn choose_cluster_again(&mut self, policies: &Policies, st: &mut State) {
-        let Leads::Weighted { clusters, .. } = &policies.request(st).leads else { return };
-        let Some((word, used)) = st.rare.as_deref_mut().and_then(|rare| rare.again.as_mut()) else { return };
-        if clusters.iter().all(|lead| lead.weight == 0 || used.contains(&lead.cluster)) {
-            used.clear();
-        }
-        let left = || clusters.iter().filter(|lead| !used.contains(&lead.cluster));
-        let total: u64 = left().map(|lead| lead.weight).sum();
-        let mut at = *word % total.max(1);
-        let chosen = left().find(|lead| {
-            let here = at < lead.weight;
-            at = at.saturating_sub(lead.weight);
-            here
-        });
-        let Some(lead) = chosen else { return };
-        used.push(lead.cluster);
-        st.course.cluster = lead.cluster;
-        let route = lead.criteria.as_ref().or_else(|| policies.request(st).criteria.as_ref());
-        let rare = st.rare();
-        rare.criteria = Criteria::both(route, rare.own_criteria.as_ref());
     }
 
     /// Chooses a host and asks for a permit there.

@@ -10,6 +10,8 @@ use crate::outcome::{Head, Misuse};
 use crate::policies::{ClusterPolicy, Policies, RequestPolicy};
 use crate::random::Source;
 use crate::route::RequestView;
+use crate::spec::Value;
+use std::collections::BTreeMap;
 
 impl<'h> Head<'h> {
     /// What routing reads. `headers` are those of this head over its wanted names.
@@ -41,16 +43,17 @@ impl<'h> Head<'h> {
 
 impl Policies {
     /// The policy that treats a request: of the route that matches, or of the target that its head names. `None`: there
-    /// is no such route or cluster any more.
+    /// is no such route or cluster any more. `word`: what a runtime fraction drew; it chooses among clusters, too.
     #[inline]
     pub(crate) fn of_head(
         &self,
         head: &Head<'_>,
         view: &RequestView<'_>,
+        word: &mut Option<u64>,
         random: &mut Source,
     ) -> Result<Option<u32>, Misuse> {
         Ok(match head.target {
-            0 => self.tables.find(view, random).map(|route| self.by_route[route]),
+            0 => self.tables.find_drawn(view, word, random).map(|route| self.by_route[route]),
             UNKNOWN_TARGET => None,
             target => {
                 let known = self.targets.get(target as usize - 1).ok_or(Misuse::NotFound)?;
@@ -83,5 +86,16 @@ impl Core {
         }
         let fields = (self.settings.read_json)(head.metadata).map_err(|_| Misuse::Invalid)?;
         Ok((!fields.is_empty()).then(|| Criteria::new(fields)))
+    }
+
+    /// Metadata of other namespaces that the head brings.
+    ///
+    /// # Errors
+    /// It is no JSON object.
+    pub(crate) fn namespaces(&self, head: &Head<'_>) -> Result<BTreeMap<String, Value>, Misuse> {
+        match head.filter_metadata {
+            "" => Ok(BTreeMap::new()),
+            text => (self.settings.read_json)(text).map_err(|_| Misuse::Invalid),
+        }
     }
 }

@@ -11,6 +11,7 @@ mod close;
 mod filters;
 mod head;
 mod hedge;
+mod lead;
 mod measure;
 mod opt_in;
 mod pick;
@@ -45,6 +46,7 @@ pub(crate) use report::grpc_to_http;
 pub(crate) use session::Session;
 
 pub(crate) use filters::values as filter_values;
+pub(crate) use lead::Again;
 pub(crate) use state::{Course, End, Phase, State};
 use std::sync::Arc;
 pub(crate) use steer::{Asks, Judge};

@@ -217,6 +217,7 @@ impl<'a> Walk<'a> {
                 if later {
                     self.judge_answer(st, at, status, code, grpc.is_some(), headers);
                 }
+                self.not_forwarded(&attempt);
                 self.cut(slot, request, st, at);
                 return Ok(self.verdict(st, action::DISCARD, reason::OTHERS_IN_FLIGHT, status, 0));
             }
@@ -252,7 +253,8 @@ impl<'a> Walk<'a> {
                 st.timeout_retry = false;
                 self.clusters[st.cluster as usize].counters.count_status(status, true);
                 let closed = outcome.bits & outcome_bits::CLOSED != 0;
-                self.end_attempt(slot, request, st, at, closed, good);
+                self.not_forwarded(&attempt);
+                self.end_attempt(slot, request, st, at, closed, false);
                 Ok(self.schedule(request, slot, st, status, after_ms, reason))
             }
             Decided::No(why) => {
@@ -261,6 +263,7 @@ impl<'a> Walk<'a> {
                     if later {
                         self.judge_answer(st, at, status, code, grpc.is_some(), headers);
                     }
+                    self.not_forwarded(&attempt);
                     self.cut(slot, request, st, at);
                     return Ok(self.verdict(st, action::DISCARD, reason::OTHERS_IN_FLIGHT, status, 0));
                 }
@@ -269,6 +272,14 @@ impl<'a> Walk<'a> {
                 }
                 Ok(self.forward(slot, request, st, at, outcome, status, why, whole))
             }
+        }
+    }
+
+    /// An answer that the client does not get is an error of its host, whatever its status; those of 500 and above are
+    /// counted as such anyway.
+    fn not_forwarded(&self, attempt: &Attempt) {
+        if attempt.good {
+            self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
     }
 

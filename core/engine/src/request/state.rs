@@ -9,7 +9,7 @@ use crate::balance::{Criteria, Overrides};
 use crate::clock::Time;
 use crate::outcome::NEVER;
 use crate::policies::{Policies, Wants};
-use crate::request::Session;
+use crate::request::{Again, Session};
 use crate::retry::{BackOff, Extra, PreviousPriorities};
 use crate::spec::RetryOn;
 use smallvec::SmallVec;
@@ -284,8 +284,10 @@ pub(crate) struct Rare {
     pub(crate) grpc_stream: Option<u64>,
     /// The retry priority plugin.
     pub(crate) priorities: Option<Box<PreviousPriorities>>,
-    /// Retries choose among weighted clusters by this word; those used already.
-    pub(crate) again: Option<(u64, Vec<u32>)>,
+    /// What retries choose their cluster by, where they may leave it.
+    pub(crate) again: Option<Again>,
+    /// Where a redirect sends the client.
+    pub(crate) location: Option<String>,
     /// Request headers that were read here and go no further.
     pub(crate) consumed: Vec<&'static str>,
     /// Nanoseconds that the request itself allows an attempt.

@@ -2,6 +2,7 @@
 
 mod condition;
 mod domains;
+mod redirect;
 mod rewrite;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ use crate::matching::rewrite::Rewrite;
 use crate::random::{Random, Source};
 use crate::spec::{
     ClusterSource, ForwardSpec, RouteAction, RouteSpec, RouteTableSpec, SpecError, VirtualHostSpec,
+    WordSource,
 };
 use condition::Condition;
 use domains::{Domains, without_port};
@@ -108,6 +110,7 @@ impl RouteTables {
                 for (at, route) in virtual_host.routes.iter().enumerate() {
                     let substitution = match &route.action {
                         RouteAction::Forward(forward) => forward.regex_rewrite.as_ref(),
+                        RouteAction::Redirect(to) => to.regex_rewrite.as_ref(),
                         RouteAction::Direct { .. } => None,
                     };
                     routes.push(Route {
@@ -199,7 +202,7 @@ impl RouteTables {
         self.names.get(name).copied()
     }
 
-    /// Lower-case names of the headers that matching or `cluster_header` reads, each once; no pseudo headers.
+    /// Lower-case names of the headers that matching and the choice of a cluster read, each once; no pseudo headers.
     pub fn wanted_headers(&self, visit: &mut dyn FnMut(&str)) {
         let mut names = BTreeSet::new();
         for (index, route) in self.routes.iter().enumerate() {
@@ -207,7 +210,11 @@ impl RouteTables {
             if route.condition.needs_content_type() {
                 names.insert("content-type");
             }
-            if let Some(ForwardSpec { cluster: ClusterSource::Header(name), .. }) = self.forward(index) {
+            let Some(forward) = self.forward(index) else { continue };
+            if let ClusterSource::Header(name) = &forward.cluster {
+                names.insert(name);
+            }
+            if let WordSource::Header(name) = &forward.word {
                 names.insert(name);
             }
         }
@@ -228,7 +235,7 @@ impl RouteTables {
     fn forward(&self, index: usize) -> Option<&ForwardSpec> {
         match &self.get(index).0.action {
             RouteAction::Forward(forward) => Some(forward),
-            RouteAction::Direct { .. } => None,
+            RouteAction::Direct { .. } | RouteAction::Redirect(_) => None,
         }
     }
 
@@ -240,10 +247,21 @@ impl RouteTables {
         let Some(forward) = self.forward(index) else { return (None, None) };
         let route = &self.routes[index];
         let path = if request.path.is_empty() { "/" } else { request.path };
-        let path = rewrite::path(forward, route.substitution.as_ref(), &route.condition, path);
+        let path =
+            rewrite::path(&forward.prefix_rewrite, route.substitution.as_ref(), &route.condition, path);
         let host = &forward.host_rewrite;
         let authority = (!host.is_empty() && host != request.authority).then(|| host.clone());
         (path, authority)
+    }
+
+    /// Where the route sends the client; `None` when it does not.
+    ///
+    /// # Panics
+    /// When there is no route of that number.
+    pub fn location(&self, index: usize, request: &RequestView<'_>) -> Option<String> {
+        let RouteAction::Redirect(to) = &self.get(index).0.action else { return None };
+        let route = &self.routes[index];
+        Some(redirect::location(to, route.substitution.as_ref(), &route.condition, request))
     }
 }
 

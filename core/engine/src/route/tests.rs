@@ -253,7 +253,7 @@ fn rewrites_only_where_something_changes() {
     routes[0].action = forward(|f| (f.prefix_rewrite, f.host_rewrite) = ("/a".into(), "h".into()));
     let all = RegexRewrite { pattern: "^.*$".into(), substitution: r"\0".into() };
     routes[1].action = forward(|f| f.regex_rewrite = Some(all));
-    routes[2].action = RouteAction::Direct { status: 200, headers: Vec::new(), body: String::new() };
+    routes[2].action = RouteAction::Direct { status: 200, body: String::new() };
     let tables = compile(vec![host("h", &["*"], routes)]);
     assert_eq!(tables.rewrite(0, &view("h", "/ab?c")), (None, None));
     assert_eq!(tables.rewrite(0, &view("g", "/ab")), (None, Some("h".into())));

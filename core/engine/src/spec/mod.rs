@@ -38,8 +38,9 @@ pub use policy::{
 };
 pub use retry::{BackOffSpec, RateLimitedSpec, ResetFormat, RetryOn, RetrySpec};
 pub use route::{
-    ClusterSource, ForwardSpec, HeaderMatch, MatchSpec, PathMatch, QueryMatch, RouteAction, RouteSpec,
-    RouteTableSpec, StringMatch, VirtualHostSpec, WeightedCluster,
+    ClusterSource, ForwardSpec, HeaderMatch, MatchSpec, PathMatch, PriorityGroup, PriorityGroups, QueryMatch,
+    RedirectSpec, RouteAction, RouteSpec, RouteTableSpec, StringMatch, VirtualHostSpec, WeightedCluster,
+    WordSource,
 };
 pub use session::{SessionSpec, SessionState};
 pub use subset::{SelectorFallback, SubsetFallback, SubsetSelector, SubsetSpec};
@@ -67,7 +68,7 @@ impl Specs {
         let of_hosts = hosts.clone().filter_map(|host| host.retry.as_ref());
         let of_routes = hosts.flat_map(|host| &host.routes).filter_map(|route| match &route.action {
             RouteAction::Forward(forward) => forward.retry.as_ref(),
-            RouteAction::Direct { .. } => None,
+            RouteAction::Direct { .. } | RouteAction::Redirect(_) => None,
         });
         let of_clusters = self.clusters.iter().flat_map(|cluster| {
             let defaults = cluster.defaults.as_ref().and_then(|forward| forward.retry.as_ref());

@@ -149,15 +149,15 @@ type IgnoreCase = bool;
 pub enum RouteAction {
     /// Send to a cluster.
     Forward(Box<ForwardSpec>),
-    /// Answer by itself; redirects too (with a `location` header).
+    /// Answer by itself.
     Direct {
         /// 200..=599.
         status: u16,
-        /// Headers of the answer.
-        headers: Vec<(String, String)>,
         /// Body of the answer.
         body: String,
     },
+    /// Send the client elsewhere: an answer with a `location` header.
+    Redirect(Box<RedirectSpec>),
 }
 
 impl Default for RouteAction {
@@ -166,11 +166,34 @@ impl Default for RouteAction {
     }
 }
 
+/// `redirect:` of a route: parts that are empty come from the request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RedirectSpec {
+    /// 301, 302, 303, 307 or 308.
+    pub status: u16,
+    /// New scheme.
+    pub scheme: String,
+    /// New host.
+    pub host: String,
+    /// New port; 0 = the request's, unless that is the old scheme's own and the scheme changes.
+    pub port: u32,
+    /// New path; keeps the request's query when it has none of its own.
+    pub path: String,
+    /// New path prefix in place of the matched one; empty = keep.
+    pub prefix_rewrite: String,
+    /// Rewrites the path when set.
+    pub regex_rewrite: Option<RegexRewrite>,
+    /// Drop the request's query.
+    pub strip_query: bool,
+}
+
 /// `route:` of a route.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForwardSpec {
     /// Which cluster.
     pub cluster: ClusterSource,
+    /// What chooses, when there are several.
+    pub word: WordSource,
     /// Whole request. Defaults to 15 s; zero = none.
     pub timeout: Duration,
     /// `max_stream_duration`: the whole request from its start, zero = any time. When set, `timeout` and
@@ -207,6 +230,7 @@ impl Default for ForwardSpec {
     fn default() -> Self {
         Self {
             cluster: ClusterSource::Name(String::new()),
+            word: WordSource::Drawn,
             timeout: Duration::from_secs(15),
             max_stream_duration: None,
             max_grpc_timeout: None,
@@ -234,6 +258,36 @@ pub enum ClusterSource {
     Header(String),
     /// `weighted_clusters`; the sum of weights is at least 1.
     Weighted(Vec<WeightedCluster>),
+    /// The cluster specifier `priority_group`.
+    Groups(Box<PriorityGroups>),
+}
+
+impl ClusterSource {
+    /// The clusters it names, in order, perhaps repeatedly.
+    pub fn names(&self) -> Vec<&str> {
+        if let Self::Name(name) = self {
+            return vec![name];
+        }
+        self.shares().into_iter().map(|share| share.name.as_str()).collect()
+    }
+
+    /// The clusters that a word chooses among, in order: of all groups.
+    pub fn shares(&self) -> Vec<&WeightedCluster> {
+        match self {
+            Self::Name(_) | Self::Header(_) => Vec::new(),
+            Self::Weighted(list) => list.iter().collect(),
+            Self::Groups(groups) => groups.list.iter().flat_map(|group| &group.clusters).collect(),
+        }
+    }
+
+    /// Whether a request may name other clusters than those in [`names`](Self::names).
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Header(_) => true,
+            Self::Groups(groups) => !groups.override_namespace.is_empty(),
+            Self::Name(_) | Self::Weighted(_) => false,
+        }
+    }
 }
 
 /// One entry of `weighted_clusters`.
@@ -245,4 +299,35 @@ pub struct WeightedCluster {
     pub weight: u32,
     /// Subset criteria (`envoy.lb`) over the route's.
     pub metadata_match: Option<Metadata>,
+}
+
+/// `PriorityGroupClusterSpecifier`: with `refresh_cluster_on_retry` attempt N chooses among the clusters of the N-th
+/// group, attempts past the last group among those of the last; without it every attempt keeps the first choice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriorityGroups {
+    /// At least one.
+    pub list: Vec<PriorityGroup>,
+    /// Namespace of request metadata whose `priority_groups` replace these for one request; empty = none.
+    pub override_namespace: String,
+}
+
+/// One group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriorityGroup {
+    /// Its name; of equal ones the first is meant.
+    pub name: String,
+    /// At least one, each of a weight of at least 1.
+    pub clusters: Vec<WeightedCluster>,
+}
+
+/// Where the word comes from that chooses among several clusters; it is the same for all attempts of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum WordSource {
+    /// One draw.
+    #[default]
+    Drawn,
+    /// The one value of a header (lower case) that is an unsigned number; else drawn.
+    Header(String),
+    /// The hash of the route's hash policies; else drawn.
+    HashPolicy,
 }

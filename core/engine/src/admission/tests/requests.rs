@@ -51,7 +51,7 @@ impl Mesh {
                 ..ForwardSpec::default()
             }))
         };
-        let direct = RouteAction::Direct { status: 204, headers: Vec::new(), body: String::new() };
+        let direct = RouteAction::Direct { status: 204, body: String::new() };
         let host = VirtualHostSpec {
             domains: vec!["*".into()],
             routes: vec![route("/direct", direct), route("/none", to("none")), route("/", to("c"))],
