@@ -54,7 +54,7 @@ fn tries(mesh: &Engine, head: &RequestHead<'_>, headers: &[(&str, &str)]) -> (St
                     return (hosts, verdict.status);
                 }
             }
-            Choice::Wait(wait) => drop(mesh.advance(wait.after.unwrap()).unwrap()),
+            Choice::Wait(wait) => mesh.advance(wait.after.unwrap()).unwrap(),
             Choice::Refused(refused) => return (hosts, refused.status),
         }
     }
@@ -235,8 +235,11 @@ fn a_cluster_that_hashes_is_asked_by_hash_after_a_move() {
     assert!(met.len() > 1, "{met:?}");
 }
 
-/// Fields of a redirect, then requests (path, authority) and where they were sent.
-const REDIRECTS: [(&str, &str, &[(&str, &str, &str)]); 16] = [
+/// Path and authority of a request, and where it was sent.
+type Sent = (&'static str, &'static str, &'static str);
+
+/// Match and fields of a redirect, then requests (path, authority) and where they were sent.
+const REDIRECTS: [(&str, &str, &[Sent]); 16] = [
     ("prefix: /", "host_redirect: h.example", &[("/a?q=1", "w:80", "http://h.example/a?q=1")]),
     (
         "prefix: /",
@@ -298,7 +301,7 @@ fn redirects() {
         let reply = call.local_reply().unwrap();
         assert_eq!(refused.status, reply.status);
         assert_eq!((reply.details.as_str(), reply.body.as_str(), reply.flags), ("direct_response", "", 0));
-        (reply.status, reply.headers.clone())
+        (reply.status, reply.headers)
     };
     let to = |to: &str| vec![("location".to_owned(), to.to_owned())];
     for (matcher, fields, requests) in REDIRECTS {

@@ -3,9 +3,11 @@
 use super::hash_policy::header_name;
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
-use nexthop_engine::spec::{HeaderMatch, QueryMatch, RegexRewrite, StringMatch};
+use nexthop_engine::matching::check_regex;
+use nexthop_engine::spec::{HeaderMatch, QueryMatch, RegexRewrite, SpecError, StringMatch};
 
-const REGEX: Fields = Fields::of("RegexMatcher", &["regex"]).not_used(&["google_re2"]);
+const REGEX: Fields = Fields::of("RegexMatcher", &["regex", "google_re2"]);
+const RE2: Fields = Fields::of("GoogleRE2", &[]).not_available(&["max_program_size"]);
 const REWRITE: Fields = Fields::of("RegexMatchAndSubstitute", &["pattern", "substitution"]);
 const STRING: Fields =
     Fields::of("StringMatcher", &["exact", "prefix", "suffix", "safe_regex", "contains", "ignore_case"])
@@ -43,21 +45,23 @@ const QUERY: Fields = Fields::of("QueryParameterMatcher", &["name", "string_matc
 
 /// A `RegexMatcher` whose expression compiles.
 pub(super) fn regex_matcher(at: &At<'_>) -> Result<String> {
-    regex(&at.message(&REGEX)?.need("regex")?)
+    let msg = at.message(&REGEX)?;
+    msg.map("google_re2", |re2| re2.message(&RE2).map(|_| ()))?;
+    regex(&msg.need("regex")?)
 }
 
 /// An expression that compiles, alone and as a match of the whole text.
 pub(crate) fn regex(at: &At<'_>) -> Result<String> {
     let pattern = at.filled()?;
-    for form in [pattern.clone(), format!("^(?:{pattern})$")] {
-        if let Err(error) = regex::Regex::new(&form) {
-            // The last line of the crate's message is the reason; the lines before it draw the place.
-            let reason = error.to_string();
+    match check_regex(&pattern) {
+        Ok(()) => Ok(pattern),
+        Err(SpecError::Regex { reason, .. }) => {
+            // The last line of a long message is the reason; the lines before it draw the place.
             let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            return Err(at.fail(format!("not a regular expression: {reason}")));
+            Err(at.fail(format!("not a regular expression: {reason}")))
         }
+        Err(other) => Err(at.fail(other.to_string())),
     }
-    Ok(pattern)
 }
 
 /// A `RegexMatchAndSubstitute`.

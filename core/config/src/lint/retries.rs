@@ -140,6 +140,15 @@ fn hosts(way: &Way<'_>, retry: &RetrySpec, clusters: &[&Cluster<'_>], out: &mut 
                 out.note("NX-018", way.seen(&["retry_policy", "retry"]), effect, advice);
             }
         }
+        if cluster.hosts == Some(0) {
+            let effect = format!("{name} has no host, and what finds no host is not tried again");
+            out.warn(
+                "NX-046",
+                way.seen(&["retry_policy", "retry"]),
+                effect,
+                "give it hosts, by document or code",
+            );
+        }
         let Some(hosts) = cluster.hosts.filter(|hosts| *hosts > 0 && retry.previous_hosts) else { continue };
         let seen = || {
             way.seen(&[

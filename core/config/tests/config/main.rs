@@ -5,6 +5,7 @@ mod block;
 mod checks;
 mod clusters;
 mod composite;
+mod contradictions;
 mod documents;
 mod effective;
 mod endpoints;

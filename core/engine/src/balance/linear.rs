@@ -66,6 +66,16 @@ impl Linear {
         Some((self.places.get(at as usize)?, degraded))
     }
 
+    /// Every place that has hosts to give: first those with healthy ones, then those with degraded ones, in order.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (&Place, bool)> {
+        let (healthy, degraded) = self.availability();
+        let places = |of: &'_ [u32]| -> Vec<&Place> {
+            self.places.iter().zip(of).filter(|(_, percent)| **percent > 0).map(|(place, _)| place).collect()
+        };
+        let healthy = places(healthy).into_iter().map(|place| (place, false));
+        healthy.chain(places(degraded).into_iter().map(|place| (place, true)))
+    }
+
     /// The linear priority of a host that belongs to a cluster's priority.
     pub(crate) fn priority_of(&self, cluster: u32, priority: u32) -> Option<u32> {
         self.by_host.get(&(cluster, priority)).copied()

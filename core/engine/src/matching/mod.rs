@@ -72,6 +72,14 @@ fn same(a: &[u8], b: &[u8], fold: IgnoreCase) -> bool {
     if fold { a.eq_ignore_ascii_case(b) } else { a == b }
 }
 
+/// Whether this is a regular expression as Envoy reads them.
+///
+/// # Errors
+/// [`SpecError::Regex`] with the reason.
+pub fn check_regex(pattern: &str) -> Result<(), SpecError> {
+    re2::check(pattern)
+}
+
 /// Whether `text` begins with `prefix`, by ASCII case or without it.
 pub(crate) fn starts_with(text: &[u8], prefix: &[u8], fold: IgnoreCase) -> bool {
     text.get(..prefix.len()).is_some_and(|head| same(head, prefix, fold))

@@ -496,7 +496,7 @@ impl<'a> Walk<'a> {
         out.kind = crate::outcome::kind::REFUSED;
         out.request = id;
         out.number = st.number;
-        out.status = status;
+        out.status = st.wire_status(status);
         out.refusal = why;
         out.resource = st.resource;
         out.flags = st.flags;

@@ -263,7 +263,7 @@ impl Walk<'_> {
             });
         }
         self.done(request, slot, st);
-        self.verdict(st, action::FORWARD, reason::CLIENT_GONE, status, 0)
+        self.verdict(st, action::FORWARD, reason::CLIENT_GONE, st.wire_status(status), 0)
     }
 
     /// The global limit ran out on an attempt (section 14.3).

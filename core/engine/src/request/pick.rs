@@ -219,7 +219,34 @@ impl<'a> Walk<'a> {
         let (place, degraded) = linear.choose(load.as_ref(), word).ok_or(resource::NONE)?;
         let snapshot = self.snapshot;
         let view = snapshot.clusters[place.cluster as usize].view.as_ref().ok_or(resource::NONE)?;
-        self.within(place.cluster, view, want, Some(place.load(degraded)))
+        let (chosen, cluster) = (place.load(degraded), place.cluster);
+        match self.within(cluster, view, want, Some(chosen)) {
+            Err(COOLING) => self.beside(linear, cluster, want),
+            picked => picked,
+        }
+    }
+
+    /// All hosts of the chosen cluster are set aside. Those of the others are none the worse: the first in the list that
+    /// has one, healthy before degraded.
+    #[cold]
+    fn beside(&mut self, linear: &Linear, cooling: u32, want: &Want<'_>) -> Result<Picked, u8> {
+        let snapshot = self.snapshot;
+        let mut cooled = vec![cooling];
+        for (place, degraded) in linear.in_order() {
+            let Some(view) = snapshot.clusters[place.cluster as usize].view.as_ref() else { continue };
+            if cooled.contains(&place.cluster) {
+                continue;
+            }
+            match self.within(place.cluster, view, want, Some(place.load(degraded))) {
+                Ok(mut picked) => {
+                    picked.bits |= bits::FALLBACK;
+                    return Ok(picked);
+                }
+                Err(COOLING) => cooled.push(place.cluster),
+                Err(_) => {}
+            }
+        }
+        Err(COOLING)
     }
 
     /// One selection among a cluster's own hosts, through its filters and past whom it passes over.

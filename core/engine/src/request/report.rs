@@ -480,7 +480,7 @@ impl<'a> Walk<'a> {
                     self.gates_local(st, status);
                 }
                 self.done(request, slot, st);
-                self.verdict(st, action::FORWARD, why, status, 0).with(others)
+                self.verdict(st, action::FORWARD, why, st.wire_status(status), 0).with(others)
             }
         }
     }

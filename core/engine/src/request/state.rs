@@ -357,6 +357,11 @@ impl State {
         self.last
     }
 
+    /// The status of a local reply on the wire: that of gRPC is in a header.
+    pub(crate) const fn wire_status(&self, status: u16) -> u16 {
+        if self.course.grpc && status != 0 { 200 } else { status }
+    }
+
     pub(crate) fn attempt(&self, mark: u32) -> Option<usize> {
         self.attempts.iter().position(|attempt| attempt.mark == mark)
     }

@@ -217,3 +217,32 @@ fn a_longer_time_wins_over_a_shorter_one() {
     assert_eq!(mesh.begin("web").wait, 9 * S);
     assert_eq!(mesh.events("nexthop.cool_down").len(), 1);
 }
+
+#[test]
+fn an_aggregate_goes_to_the_next_cluster_while_one_cools() {
+    let mesh = Mesh::new(
+        "clusters:\n  a: {hosts: [10.0.0.1:80, 10.0.0.2:80], nexthop: {cool_down: {}}}\n  \
+         b: {hosts: [10.0.1.1:80], nexthop: {cool_down: {}}}\n  c: {hosts: [10.0.2.1:80]}\n  \
+         pool: {aggregate: [a, b]}\n  three: {aggregate: [a, b, c]}\n",
+    );
+    let cool = |cluster: &str, seconds: &str| mesh.visit(cluster, with(429, &[("retry-after", seconds)]));
+    cool("pool", "9");
+    assert_eq!(visited(&mesh, "pool", 6).len(), 1, "the other host of the first cluster");
+    cool("pool", "5");
+    let beside = mesh.begin("pool");
+    assert_eq!((beside.kind, beside.bits & bits::FALLBACK), (kind::GO, bits::FALLBACK));
+    assert_eq!(mesh.address(&beside), "10.0.1.1:80");
+    mesh.complete(&beside, with(429, &[("retry-after", "7")]));
+    // All of them are set aside: the answer says when the first one is back.
+    let refused = mesh.begin("pool");
+    assert_eq!((refused.kind, refused.refusal, refused.wait), (kind::REFUSED, refusal::COOLING, 5 * S));
+    assert_eq!(visited(&mesh, "three", 9), BTreeSet::from(["10.0.2.1:80".to_owned()]));
+    mesh.advance(5 * S);
+    assert_eq!(visited(&mesh, "pool", 6).len(), 1);
+    mesh.advance(4 * S);
+    assert_eq!(
+        visited(&mesh, "pool", 6),
+        BTreeSet::from(["10.0.0.1:80".to_owned(), "10.0.0.2:80".to_owned()])
+    );
+    assert_eq!(mesh.stat("nexthop.live_requests"), 0);
+}
