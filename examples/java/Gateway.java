@@ -37,6 +37,7 @@ public class Gateway {
   public static void main(String[] args) throws IOException {
     int port = Integer.parseInt(System.getenv().getOrDefault("PORT", "8080"));
     Engine mesh = Engine.fromFile(Path.of(System.getenv().getOrDefault("CONFIG", "examples/envoy.yaml")));
+    mesh.startChecks(); // performs the health checks of the documents, if they have any
     HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
     server.setExecutor(Executors.newCachedThreadPool());
     server.createContext("/", new Gateway(mesh)::handle);

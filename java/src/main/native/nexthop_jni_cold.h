@@ -142,6 +142,58 @@ static jbyteArray poll_event(JNIEnv *env, jclass c, jlong engine) {
   return result;
 }
 
+static jbyteArray poll_check(JNIEnv *env, jclass c, jlong engine) {
+  (void)c;
+  nexthop_check k = { .struct_size = sizeof k };
+  WITH_ROOM(env, result, nexthop_poll_check(ENGINE(engine), NEXTHOP_NOW, &k, buf, cap, &len));
+  if (!rc) {
+    struct out o = { 0 };
+    put64(&o, k.id);
+    put32(&o, k.protocol);
+    put32(&o, k.bits);
+    put32(&o, k.want);
+    put64(&o, k.timeout);
+    put32(&o, k.host);
+    put32(&o, k.host_version);
+    put64(&o, k.body_limit);
+    put_str(&o, k.method);
+    put_str(&o, k.path);
+    put_str(&o, k.authority);
+    put_str(&o, k.send);
+    put_str(&o, k.address);
+    put_str(&o, k.headers);
+    put_str(&o, k.cluster);
+    put_str(&o, k.name);
+    put_str(&o, k.extension);
+    result = close_out(env, &o);
+  }
+  free(owned_);
+  return result;
+}
+
+static jlong checks_deadline(JNIEnv *env, jclass c, jlong engine) {
+  (void)env; (void)c;
+  return (jlong)nexthop_checks_deadline(ENGINE(engine), NEXTHOP_NOW);
+}
+
+static jint check_result(JNIEnv *env, jclass c, jlong engine, jlong check, jint result, jint status, jint failure,
+                         jbyteArray headers, jbyteArray body) {
+  (void)c;
+  char stack[STACK], small[STACK];
+  struct in block, content;
+  if (!open_in(env, headers, stack, sizeof stack, &block)) return NO_MEMORY;
+  if (!open_in(env, body, small, sizeof small, &content)) { close_in(&block); return NO_MEMORY; }
+  nexthop_outcome o = { .struct_size = sizeof o };
+  o.status = (uint16_t)status;
+  o.failure = (uint8_t)failure;
+  o.grpc_status = -1;
+  o.headers = str_of(&block);
+  nexthop_status rc = nexthop_check_result(ENGINE(engine), (uint64_t)check, (uint32_t)result, &o, str_of(&content), NEXTHOP_NOW);
+  close_in(&block);
+  close_in(&content);
+  return rc;
+}
+
 static jbyteArray extra_headers(JNIEnv *env, jclass c, jlong id) {
   (void)c;
   WITH_ROOM(env, result, nexthop_extra_headers((uint64_t)id, buf, cap, &len));
@@ -339,6 +391,9 @@ static const JNINativeMethod METHODS[] = {
   BIND("resolve", "(J[B)J", resolve),
   BIND("text", "(JI[B)[B", text),
   BIND("pollEvent", "(J)[B", poll_event),
+  BIND("pollCheck", "(J)[B", poll_check),
+  BIND("checksDeadline", "(J)J", checks_deadline),
+  BIND("checkResult", "(JJIII[B[B)I", check_result),
   BIND("extraHeaders", "(J)[B", extra_headers),
   BIND("lastError", "()[B", last_error),
   BIND("lastErrorParts", "()[B", last_error_parts),

@@ -16,7 +16,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Clusters and routes as documents describe them, with what they have learned. Any thread may call anything;
- * nothing here waits and no thread is started. Closing it ends everything that came from it.
+ * nothing here waits, and no thread is started but by {@link #startChecks()}. Closing it ends everything that came from it.
  */
 public final class Engine implements AutoCloseable {
   private static final int STATS = 1;
@@ -286,6 +286,59 @@ public final class Engine implements AutoCloseable {
     check(status);
     drain();
     List.copyOf(waiting.values()).forEach(Request::wake);
+  }
+
+  /**
+   * The active checks that are due, each handed out once. The first call begins active checking: before it hosts count as if no
+   * cluster had {@code health_checks}; those that serve at that moment go on until their first result.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
+  public List<Check> checks() {
+    List<Check> all = new ArrayList<>();
+    try {
+      for (Check check = Check.poll(this); check != null; check = Check.poll(this)) {
+        all.add(check);
+      }
+      return all;
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * How long until checks are due; null = nothing is checked, or nobody has asked yet. Updates of documents and hosts may bring
+   * some that are due at once: look at least every second.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
+  public Duration checksDeadline() {
+    try {
+      info(); // says that it is closed
+      return Durations.of(Native.checksDeadline(id));
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * Performs active checks in daemon threads until the loop or the engine is closed: HTTP, HTTP/2 with prior knowledge or over
+   * TLS, gRPC and TCP, a connection each.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
+  public CheckLoop startChecks() {
+    return startChecks(CheckOptions.defaults());
+  }
+
+  /**
+   * The same with options.
+   *
+   * @throws UsageException {@code closed}: the engine was closed
+   */
+  public CheckLoop startChecks(CheckOptions options) {
+    info(); // says that it is closed
+    return new CheckLoop(this, Objects.requireNonNull(options, "options"));
   }
 
   /**

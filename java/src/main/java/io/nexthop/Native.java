@@ -73,6 +73,15 @@ final class Native {
 
   static native byte[] pollEvent(long engine);
 
+  /** See {@link Check}; null with status EMPTY: none is due. */
+  static native byte[] pollCheck(long engine);
+
+  /** Nanoseconds, all bits set for never. */
+  static native long checksDeadline(long engine);
+
+  /** 0: decided, EMPTY: still out, else a status. */
+  static native int checkResult(long engine, long check, int result, int status, int failure, byte[] headers, byte[] body);
+
   static native byte[] extraHeaders(long id);
 
   static native byte[] lastError();

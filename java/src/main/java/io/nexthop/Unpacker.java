@@ -20,9 +20,13 @@ final class Unpacker {
     return in.getLong();
   }
 
-  String text() {
+  byte[] bytes() {
     byte[] bytes = new byte[in.getInt()];
     in.get(bytes);
-    return new String(bytes, StandardCharsets.UTF_8);
+    return bytes;
+  }
+
+  String text() {
+    return new String(bytes(), StandardCharsets.UTF_8);
   }
 }
