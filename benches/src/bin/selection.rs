@@ -1,20 +1,22 @@
 //! What choosing costs: each policy, many hosts, two threads, building. One interleaved run; a table of ratios with the
-//! goal and, in brackets, what must never be exceeded. `ROUNDS`, 60 by default.
+//! goal and, in brackets, what must never be exceeded. `ROUNDS`, 60 by default; arguments name the parts to run.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
+use nexthop::raw::{self, HostChange, Options, host_fields, host_op};
 use nexthop_bench::limit::Limit;
+use nexthop_bench::mesh::{document, engine_of};
 use nexthop_bench::rounds::{Case, Row, measure, rounds};
 use nexthop_engine::engine::{Core, Settings};
 use nexthop_engine::spec::{
-    ClusterSpec, ConsistentHashing, EndpointSpec, Endpoints, HashFunction, LocalityBalancing,
+    ClusterSpec, ConsistentHashing, EndpointSpec, Endpoints, HashFunction, HealthStatus, LocalityBalancing,
     LocalityEndpoints, PolicySpec, SelectionMethod, Specs,
 };
 use nexthop_engine::{Decision, Time};
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 const KEY: &[u8] = b"user-0123456789-abcdefghi";
 
@@ -55,7 +57,7 @@ fn address(at: usize) -> String {
 }
 
 fn endpoints(hosts: usize) -> Endpoints {
-    let host = |at| EndpointSpec { address: address(at), port: 8080, ..EndpointSpec::default() };
+    let host = |at| EndpointSpec { address: address(at), port: 8080, ..EndpointSpec::default() }.into();
     let group =
         LocalityEndpoints { endpoints: (0..hosts).map(host).collect(), ..LocalityEndpoints::default() };
     Endpoints { localities: vec![group], ..Endpoints::default() }
@@ -143,10 +145,20 @@ fn find(rows: &[Row], name: &str, hosts: usize) -> f64 {
 
 fn main() {
     println!("{:<64} {:>9}   goal (limit)", "selection", "ratio");
-    picks();
-    million();
-    threads();
-    building();
+    let parts: [(&str, fn()); 6] = [
+        ("picks", picks),
+        ("million", million),
+        ("threads", threads),
+        ("during_updates", during_updates),
+        ("updating", updating),
+        ("building", building),
+    ];
+    let named: Vec<String> = std::env::args().skip(1).collect();
+    for (name, part) in parts {
+        if named.is_empty() || named.iter().any(|given| given == name) {
+            part();
+        }
+    }
 }
 
 fn picks() {
@@ -212,9 +224,15 @@ fn million() {
     const HOSTS: usize = 1_000_000;
     let specs = specs(least_request(), HOSTS);
     let before = resident();
+    let begun = Instant::now();
     let core = Core::new(&specs, Settings::default(), Time(0)).expect("the cluster is good");
+    let built = begun.elapsed().as_secs_f64();
     let bytes = resident().saturating_sub(before);
-    drop(specs);
+    let begun = Instant::now();
+    let known = registry(&specs.clusters[0].endpoints);
+    let list: Vec<Arc<AtomicU64>> = known.values().cloned().collect();
+    let floor = begun.elapsed().as_secs_f64();
+    drop((specs, black_box(known), black_box(list)));
     let many = Engine { target: core.resolve("web").expect("a cluster"), core, hosts: HOSTS };
     let few = Engine::new(least_request(), 100);
     let mut cases = [many.case("least_request", false), few.case("least_request", false)];
@@ -222,6 +240,13 @@ fn million() {
     let ratio = find(&rows, "least_request", HOSTS) / find(&rows, "least_request", 100);
     line("least_request, 1,000,000 hosts / 100", ratio, 8.0, 12.0);
     line("bytes a host, 1,000,000 hosts", bytes as f64 / HOSTS as f64, 512.0, 1024.0);
+    line("building 1,000,000 hosts / a map and a vector of them", built / floor, 2.5, 4.0);
+}
+
+/// The least that knows hosts by their address.
+fn registry(list: &Endpoints) -> HashMap<String, Arc<AtomicU64>> {
+    let hosts = list.localities.iter().flat_map(|group| &group.endpoints);
+    hosts.map(|host| (host.address.clone(), Arc::new(AtomicU64::new(1)))).collect()
 }
 
 /// Picks each second of two threads over one engine, against two threads with an engine each.
@@ -239,16 +264,76 @@ fn threads() {
         });
         f64::from(PICKS) * 2.0 / begun.elapsed().as_secs_f64()
     };
-    for (name, policy, key) in
-        [("round_robin", round_robin(), false), ("random", random(), false), ("maglev", maglev(65_537), true)]
-    {
-        let [one, other] = [(); 2].map(|()| Engine::new(policy.clone(), 1000));
-        let mut best: f64 = 0.0;
-        for _ in 0..rounds().div_ceil(6) {
-            best = best.max(rate([&one, &one], key) / rate([&one, &other], key));
+    for hosts in [3, 1000] {
+        for (name, policy, key) in [
+            ("round_robin", round_robin(), false),
+            ("random", random(), false),
+            ("maglev", maglev(65_537), true),
+        ] {
+            let [one, other] = [(); 2].map(|()| Engine::new(policy.clone(), hosts));
+            let mut best: f64 = 0.0;
+            for _ in 0..rounds().div_ceil(6) {
+                best = best.max(rate([&one, &one], key) / rate([&one, &other], key));
+            }
+            line_up(&format!("{name}, {hosts} hosts, two threads: one engine / two"), best, 0.85, 0.7);
         }
-        line_up(&format!("{name}, two threads: one engine / two engines, best round"), best, 0.85, 0.7);
     }
+}
+
+/// How long single picks take while another thread changes hosts ten times a second, against the same without.
+fn during_updates() {
+    const HOSTS: usize = 10_000;
+    let engine = Engine::new(least_request(), HOSTS);
+    let lists = other_weight(77);
+    let picks = |updates: bool| -> Vec<u64> {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut turn = 0;
+                while !stop.load(Relaxed) {
+                    if updates {
+                        turn = 1 - turn;
+                        engine.core.set_endpoints("web", &lists[turn], Time(1));
+                    }
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            });
+            let mut worker = engine.core.worker(Time(0));
+            let mut times = Vec::with_capacity(2_000_000);
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(600) {
+                for _ in 0..100 {
+                    let at = Instant::now();
+                    drive(&engine.core, &mut worker, engine.target, false, 1);
+                    times.push(at.elapsed().as_nanos() as u64);
+                }
+            }
+            stop.store(true, Relaxed);
+            times.sort_unstable();
+            times
+        })
+    };
+    let p99 = |times: &[u64]| times[times.len() * 99 / 100] as f64;
+    let mut best = f64::INFINITY;
+    let mut worst = 0;
+    for _ in 0..rounds().div_ceil(12) {
+        let (without, with) = (picks(false), picks(true));
+        best = best.min(p99(&with) / p99(&without));
+        worst = worst.max(with.last().copied().unwrap_or(0));
+    }
+    line("p99 of a pick during 10 updates/s of 10,000 hosts / without", best, 3.0, 10.0);
+    println!(
+        "{:<64} {:>9.0} us",
+        "the slowest of these picks (it takes the update over)",
+        worst as f64 / 1e3
+    );
+}
+
+/// Two lists of 10,000 hosts that share nothing; the second gives one host another weight.
+fn other_weight(at: usize) -> [Endpoints; 2] {
+    let mut lists = [endpoints(10_000), endpoints(10_000)];
+    lists[1].localities[0].endpoints[at].weight = 2;
+    lists
 }
 
 /// The cheapest of some rounds, in nanoseconds.
@@ -261,13 +346,12 @@ fn cheapest(times: usize, mut run: impl FnMut()) -> f64 {
     each.fold(f64::INFINITY, f64::min)
 }
 
-fn building() {
+fn updating() {
     const HOSTS: usize = 10_000;
-    let times = rounds().div_ceil(3);
+    let times = rounds();
     // The least that an update of all hosts can do: one look-up each, a new list.
-    let known: HashMap<String, Arc<AtomicU64>> =
-        (0..HOSTS).map(|at| (address(at), Arc::new(AtomicU64::new(1)))).collect();
     let list = endpoints(HOSTS);
+    let known = registry(&list);
     let kept: Vec<Arc<AtomicU64>> = known.values().cloned().collect();
     let floor = cheapest(times, || {
         let hosts = &list.localities[0].endpoints;
@@ -277,16 +361,50 @@ fn building() {
         black_box(found);
     });
     let clone = cheapest(times, || drop(black_box(kept.clone())));
-    let engine = Engine::new(round_robin(), HOSTS);
-    let mut lists = [list.clone(), list];
-    lists[1].localities[0].endpoints[77].weight = 2;
     let mut turn = 0;
-    let full = cheapest(times, || {
-        turn = 1 - turn;
-        engine.core.set_endpoints("web", &lists[turn], Time(1));
-    });
-    line("full update of 10,000 hosts, one changed / floor", full / floor, 3.0, 6.0);
-    println!("{:<64} {:>9.2}", "the same / a clone of the vector", full / clone);
+    let mut full = |lists: &[Endpoints; 2]| {
+        let engine = Engine::new(round_robin(), HOSTS);
+        cheapest(times, || {
+            turn = 1 - turn;
+            engine.core.set_endpoints("web", &lists[turn], Time(1));
+        })
+    };
+    let weighed = full(&other_weight(77));
+    line("full list of 10,000 hosts, one weight changed / look-ups", weighed / floor, 3.0, 6.0);
+    let mut lists = [endpoints(HOSTS), endpoints(HOSTS)];
+    lists[1].localities[0].endpoints[77].health = HealthStatus::Unhealthy;
+    line("the same, one health changed", full(&lists) / floor, 3.0, 6.0);
+    let mut lists = [endpoints(HOSTS), endpoints(HOSTS)];
+    lists[1].localities[0].endpoints.remove(77);
+    line("the same, one host comes and goes", full(&lists) / floor, 3.0, 6.0);
+    let (engine, _) = engine_of(&document(HOSTS), &Options { seed: 1, ..Options::default() });
+    let change = |field: u32| {
+        let mut turn = 0;
+        cheapest(times * 4, || {
+            turn = 1 - turn;
+            let change = HostChange {
+                op: host_op::CHANGE,
+                address: "10.1.3.78:8080",
+                fields: field,
+                weight: 1 + turn,
+                health: 2 * turn as u8,
+                ..HostChange::default()
+            };
+            raw::apply(engine, "web", &[change]).expect("the host is there");
+        })
+    };
+    line(
+        "apply, the weight of one of 10,000 / clone of their vector",
+        change(host_fields::WEIGHT) / clone,
+        2.0,
+        4.0,
+    );
+    line("apply, the health of one of 10,000 / the same", change(host_fields::HEALTH) / clone, 2.0, 4.0);
+}
+
+fn building() {
+    let times = rounds().div_ceil(3);
+    let mut turn = 0;
     let core = Engine::new(ring(160_000), 1000);
     let other = [specs(ring(159_999), 1000), specs(ring(160_000), 1000)];
     let built = cheapest(times, || {

@@ -96,7 +96,7 @@ pub(crate) struct ClusterView {
     pub(crate) sets: Vec<HostSet>,
     pub(crate) prepared: Prepared,
     /// Keeps the slots of `sets` alive.
-    pub(crate) members: Vec<Arc<HostEntry>>,
+    pub(crate) members: Arc<[Arc<HostEntry>]>,
     /// Limits by routing priority, runtime values applied.
     pub(crate) limits: [Thresholds; 2],
     /// Streams that one connection carries.

@@ -27,6 +27,7 @@ use std::sync::atomic::{
 };
 
 pub use crate::request::{Report, Stateless, UNKNOWN_TARGET};
+pub use crate::update::{HostPatch, PatchError};
 
 /// What an engine is made with besides documents.
 #[derive(Clone, Debug)]
@@ -585,7 +586,7 @@ impl Core {
             for ledger in &cluster.shared.ledgers {
                 ledger.reset();
             }
-            for member in &cluster.members {
+            for member in cluster.members.iter() {
                 self.hosts.load(member.entry.slot).forget_uses();
                 crate::opt_in::half_open::give_back(&self.hosts.passive(member.entry.slot).half_open);
             }

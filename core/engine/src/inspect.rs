@@ -467,15 +467,15 @@ impl Core {
             .flat_map(|(detector, view)| view.members.iter().map(move |member| (detector, member)))
             .filter_map(|(detector, member)| {
                 let (_, info) = self.hosts.info(member.slot)?;
-                let facts = self.hosts.facts(member.slot);
+                let tally = self.hosts.tally(member.slot);
                 Some(HostState {
                     slot: member.slot,
                     info,
-                    flags: facts.flags.load(Relaxed),
+                    flags: self.hosts.flags(member.slot),
                     active: self.hosts.load(member.slot).active(),
                     rq_success: self.hosts.rq_success(member.slot),
-                    rq_error: facts.rq_error.load(Relaxed),
-                    rq_timeout: facts.rq_timeout.load(Relaxed),
+                    rq_error: tally.rq_error.load(Relaxed),
+                    rq_timeout: tally.rq_timeout.load(Relaxed),
                     success_rate: [Side::External, Side::Local]
                         .map(|side| detector.success_rate(member.slot, side).unwrap_or(-1.0)),
                     cool_until: Time(self.hosts.passive(member.slot).cool_until.load(Relaxed)),

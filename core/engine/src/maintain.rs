@@ -169,9 +169,9 @@ impl Core {
                 timers.idle[index] = None;
                 continue;
             };
-            for member in &view.members {
+            for member in view.members.iter() {
                 let used = self.hosts.rq_success(member.slot);
-                let seen = self.hosts.facts(member.slot).idle_mark.swap(used as u32, Relaxed);
+                let seen = self.hosts.tally(member.slot).idle_mark.swap(used as u32, Relaxed);
                 if seen == used as u32 {
                     for routing in 0..2 {
                         crate::breaker::close_idle(&walk.ask(index as u32, member.slot, routing));

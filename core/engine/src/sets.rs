@@ -64,7 +64,7 @@ impl HostSet {
         let mut set = Self { overprovisioning_factor, weighted_priority_health, ..Self::default() };
         let mut names: Vec<&Locality> = members.iter().map(|m| m.locality).collect();
         // Neighbours mostly are of one locality: few are left to sort.
-        names.dedup();
+        names.dedup_by(|a, b| a.is(b));
         names.sort_unstable();
         names.dedup();
         if let Some(at) = local.and_then(|local| names.iter().position(|name| *name == local)) {
@@ -81,11 +81,12 @@ impl HostSet {
             .collect();
         let find: std::collections::BTreeMap<&Locality, usize> =
             names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+        set.hosts.reserve_exact(members.len());
         let mut last: Option<(&Locality, usize)> = None;
         for member in members {
             let flags = hosts.flags(member.slot);
             let at = match last {
-                Some((name, at)) if name == member.locality => at,
+                Some((name, at)) if name.is(member.locality) => at,
                 _ => find[member.locality],
             };
             last = Some((member.locality, at));

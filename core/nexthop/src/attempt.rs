@@ -88,7 +88,9 @@ impl<E: Deref<Target = Engine>> Attempt<E> {
     pub fn host(&self) -> &HostInfo {
         self.host.get_or_init(|| {
             // Any version: the host may have changed since, its address cannot.
-            self.engine.host(HostRef { version: 0, ..self.plan.host }).unwrap_or_else(|| Arc::new(gone()))
+            self.engine
+                .host(HostRef { version: 0, ..self.plan.host })
+                .unwrap_or_else(|| Arc::new(HostInfo::unknown()))
         })
     }
 
@@ -176,23 +178,5 @@ impl<E: Deref<Target = Engine>> Drop for Attempt<E> {
 impl<E: Deref<Target = Engine>> std::fmt::Debug for Attempt<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Attempt").field("id", &self.id).field("plan", &self.plan).finish_non_exhaustive()
-    }
-}
-
-/// What is shown of a host whose attempt was lost to its lease and whose slot is empty.
-fn gone() -> HostInfo {
-    HostInfo {
-        address: String::new(),
-        port: 0,
-        hostname: String::new(),
-        cluster: "".into(),
-        cluster_index: 0,
-        weight: 1,
-        priority: 0,
-        locality: Default::default(),
-        metadata: Default::default(),
-        health: Default::default(),
-        connect_timeout: 0,
-        secure: false,
     }
 }

@@ -73,7 +73,7 @@ fn locality_endpoints(at: &At<'_>, rules: Rules, seen: &mut BTreeSet<String>) ->
                 item.note(What::NotUsed, format!("{} is listed twice; the first entry counts", host.address));
                 continue;
             }
-            endpoints.push(host);
+            endpoints.push(host.into());
         }
     }
     Ok(LocalityEndpoints {

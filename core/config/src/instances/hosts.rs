@@ -51,10 +51,10 @@ pub(crate) fn endpoints(seen: &Seen, lists: &[&List], report: &mut Vec<ReportEnt
             ..named
         };
         match endpoints.localities.last_mut().filter(|last| last.locality == locality) {
-            Some(last) => last.endpoints.push(host),
+            Some(last) => last.endpoints.push(host.into()),
             None => endpoints.localities.push(LocalityEndpoints {
                 locality,
-                endpoints: vec![host],
+                endpoints: vec![host.into()],
                 ..LocalityEndpoints::default()
             }),
         }

@@ -25,7 +25,7 @@ pub(super) fn hosts(at: &At<'_>) -> Result<Endpoints> {
             groups.push(LocalityEndpoints { locality, priority, ..LocalityEndpoints::default() });
             groups.len() - 1
         });
-        groups[group].endpoints.push(host);
+        groups[group].endpoints.push(host.into());
     }
     Ok(Endpoints { localities: groups, ..Endpoints::default() })
 }

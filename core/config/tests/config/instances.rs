@@ -15,7 +15,7 @@ fn named(name: &str, text: &str) -> Result<Loaded, nexthop_config::ConfigError> 
 }
 
 fn hosts(endpoints: &Endpoints) -> Vec<&EndpointSpec> {
-    endpoints.localities.iter().flat_map(|group| &group.endpoints).collect()
+    endpoints.localities.iter().flat_map(|group| &group.endpoints).map(|host| &**host).collect()
 }
 
 #[test]

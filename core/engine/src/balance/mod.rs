@@ -30,7 +30,7 @@ mod weighted_random;
 mod zone;
 
 #[cfg(test)]
-mod properties;
+pub(crate) mod properties;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]

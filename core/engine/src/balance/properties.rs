@@ -68,7 +68,7 @@ fn simple_policy() -> impl Strategy<Value = PolicySpec> {
 }
 
 /// Any policy, and those that put something around another one.
-fn policy() -> impl Strategy<Value = PolicySpec> {
+pub(crate) fn policy() -> impl Strategy<Value = PolicySpec> {
     prop_oneof![
         6 => simple_policy(),
         1 => simple_policy().prop_map(|fallback| {

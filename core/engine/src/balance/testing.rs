@@ -71,14 +71,15 @@ impl TestHost {
         if !own.is_empty() {
             metadata.0.insert("nexthop".into(), own);
         }
-        HostInfo {
-            hostname: self.hostname.clone(),
-            weight: self.weight,
+        let mut info = HostInfo {
             priority: self.priority as u32,
-            locality: locality(self.locality),
-            metadata,
+            locality: locality(self.locality).into(),
             ..HostInfo::at(&self.address)
-        }
+        };
+        info.spec.hostname.clone_from(&self.hostname);
+        info.spec.weight = self.weight;
+        info.spec.metadata = metadata;
+        info
     }
 }
 

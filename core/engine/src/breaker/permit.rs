@@ -3,7 +3,7 @@
 use super::ledger::{self, Ledger, Members};
 use super::pool::{self, Credited};
 use super::queue::{Grant, Place, PoolKey, Queues};
-use crate::hosts::{HostArena, HostEntry, HostFacts};
+use crate::hosts::{Host, HostArena, HostEntry};
 use crate::outcome::resource;
 use crate::spec::{ConnectionStyle, Thresholds};
 use crate::stats::{ClusterCounters, Counter};
@@ -176,7 +176,7 @@ fn acquire_uncredited(pool: &AtomicU64, ledger: &Ledger, max_requests: u32, stre
 pub(crate) fn release_free(
     pool: &AtomicU64,
     ledger: &Ledger,
-    facts: &HostFacts,
+    host: Host<'_>,
     closed: bool,
     gone: bool,
     served: bool,
@@ -192,7 +192,7 @@ pub(crate) fn release_free(
         ledger::give(&ledger.connections);
     }
     if given.served > 0 {
-        facts.rq_success.fetch_add(given.served, Relaxed);
+        host.tally().rq_success.fetch_add(given.served, Relaxed);
     }
     true
 }

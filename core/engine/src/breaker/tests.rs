@@ -79,7 +79,7 @@ impl Bench {
     fn give(&self, slot: u32, gone: bool) {
         let host = self.hosts.host(slot);
         let pool = &host.load().pools[0];
-        if !release_free(pool, &self.ledger, host.facts(), false, gone, true) {
+        if !release_free(pool, &self.ledger, host, false, gone, true) {
             release(&self.ask(slot), gone, &Nobody);
         }
     }

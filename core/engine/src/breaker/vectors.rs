@@ -58,8 +58,10 @@ fn thresholds(given: &Json) -> Thresholds {
 fn specs(given: &Json) -> Specs {
     let hosts = given["hosts"].as_u64().unwrap_or(1);
     let host = |at| EndpointSpec { address: format!("10.0.0.{at}:80"), port: 80, ..EndpointSpec::default() };
-    let group =
-        LocalityEndpoints { endpoints: (1..=hosts).map(host).collect(), ..LocalityEndpoints::default() };
+    let group = LocalityEndpoints {
+        endpoints: (1..=hosts).map(host).map(Endpoint::from).collect(),
+        ..LocalityEndpoints::default()
+    };
     let own = thresholds(&given["thresholds"]);
     let mut breakers = Breakers::default();
     let high = given["thresholds"]["priority"] == "HIGH";

@@ -58,7 +58,7 @@ impl Core {
         for (index, cluster) in master.clusters.iter().enumerate() {
             let Some(spec) = &cluster.spec else { continue };
             self.board.configure(&self.hosts, index as u32, &spec.health_checks);
-            for member in &cluster.members {
+            for member in cluster.members.iter() {
                 self.check_host(index, member, Joins::Serving);
             }
         }

@@ -20,10 +20,10 @@ impl Watch<'_> {
         if met.has(Met::DEGRADED) && self.flags(slot) & flag::REMOVED == 0 {
             self.degrade(&mut state, slot, now, random, &mut effects);
         }
-        let (facts, passive) = (self.hosts.facts(slot), self.hosts.passive(slot));
+        let (tally, passive) = (self.hosts.tally(slot), self.hosts.passive(slot));
         for (what, kind, counter) in [
-            (Met::GATEWAY, Kind::ConsecutiveGatewayFailure, &facts.consecutive_gateway),
-            (Met::SERVER, Kind::Consecutive5xx, &facts.consecutive_5xx),
+            (Met::GATEWAY, Kind::ConsecutiveGatewayFailure, &tally.consecutive_gateway),
+            (Met::SERVER, Kind::Consecutive5xx, &tally.consecutive_5xx),
             (Met::LOCAL, Kind::ConsecutiveLocalOriginFailure, &passive.consecutive_local),
         ] {
             let over = flag::REMOVED | flag::FAILED_OUTLIER_CHECK;

@@ -150,9 +150,7 @@ impl Detector {
 
 /// All consecutive counters of a host begin anew.
 fn reset_counters(hosts: &HostArena, slot: u32) {
-    let facts = hosts.facts(slot);
-    facts.consecutive_5xx.store(0, Relaxed);
-    facts.consecutive_gateway.store(0, Relaxed);
+    hosts.end_run(slot);
     hosts.passive(slot).consecutive_local.store(0, Relaxed);
 }
 

@@ -50,12 +50,9 @@ impl Met {
 #[inline]
 pub(crate) fn external(rules: &Rules, hosts: &HostArena, slot: u32, code: u16, counted: bool) -> Met {
     if !(500..600).contains(&code) {
-        let facts = hosts.facts(slot);
-        // Loads first: a healthy host's counters stay clean in every core's cache.
-        for counter in [&facts.consecutive_5xx, &facts.consecutive_gateway] {
-            if counter.load(Relaxed) != 0 {
-                counter.store(0, Relaxed);
-            }
+        // A load first: a healthy host's counters stay clean in every core's cache.
+        if hosts.facts(slot).has_failed() {
+            hosts.end_run(slot);
         }
         if !counted {
             hosts.passive(slot).external_good.fetch_add(1, Relaxed);
@@ -67,19 +64,21 @@ pub(crate) fn external(rules: &Rules, hosts: &HostArena, slot: u32, code: u16, c
 
 #[inline(never)]
 fn external_failed(rules: &Rules, hosts: &HostArena, slot: u32, code: u16, counted: bool) -> Met {
-    let (facts, passive) = (hosts.facts(slot), hosts.passive(slot));
+    let (tally, passive) = (hosts.tally(slot), hosts.passive(slot));
     passive.external_bad.fetch_add(1, Relaxed);
     if counted {
         passive.external_good.fetch_sub(1, Relaxed);
     }
     let mut met = Met::NONE;
     if (502..=504).contains(&code) {
-        let gateway = raise(&facts.consecutive_gateway, rules.spec.consecutive_gateway_failure);
+        let gateway = raise(&tally.consecutive_gateway, rules.spec.consecutive_gateway_failure);
         met = Met::GATEWAY.when(gateway);
     } else {
-        facts.consecutive_gateway.store(0, Relaxed);
+        tally.consecutive_gateway.store(0, Relaxed);
     }
-    met.and(Met::SERVER.when(raise(&facts.consecutive_5xx, rules.spec.consecutive_5xx)))
+    let server = raise(&tally.consecutive_5xx, rules.spec.consecutive_5xx);
+    hosts.facts(slot).fails();
+    met.and(Met::SERVER.when(server))
 }
 
 /// Compared for equality with what this very step made of the counter, so that of several threads exactly one meets

@@ -133,7 +133,7 @@ impl Walk<'_> {
     /// The body of a good answer was cut short where that counts.
     #[cold]
     pub(super) fn cut_short(&self, attempt: &mut Attempt) {
-        self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
+        self.core.hosts.tally(attempt.slot).rq_error.fetch_add(1, Relaxed);
         self.clusters[attempt.cluster as usize].counters.count_opt(OptCounter::OutcomeCut);
         if attempt.bits & bits::PROBE != 0 {
             self.probed(attempt, false);
@@ -146,11 +146,11 @@ impl Walk<'_> {
         let attempt = st.attempts[at];
         let code = grpc.unwrap_or(attempt.status);
         let good = code < 500;
-        let facts = self.core.hosts.facts(attempt.slot);
+        let tally = self.core.hosts.tally(attempt.slot);
         if good {
-            facts.rq_success.fetch_add(1, Relaxed);
+            tally.rq_success.fetch_add(1, Relaxed);
         } else {
-            facts.rq_error.fetch_add(1, Relaxed);
+            tally.rq_error.fetch_add(1, Relaxed);
         }
         // As judged by its headers: what a matcher of errors reads was read then.
         self.judge_answer(st, at, attempt.status, code, true, HeaderView::EMPTY);

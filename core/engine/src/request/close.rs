@@ -58,12 +58,12 @@ impl Walk<'_> {
         if !attempt.counted {
             let pool = &host.load().pools[p];
             let ledger = &self.clusters[attempt.cluster as usize].shared.ledgers[p];
-            if release_free(pool, ledger, facts, closed, gone, served) {
+            if release_free(pool, ledger, host, closed, gone, served) {
                 return;
             }
         }
         if served {
-            facts.rq_success.fetch_add(1, Relaxed);
+            host.tally().rq_success.fetch_add(1, Relaxed);
         }
         self.release_slowly(slot, request, attempt, routing, closed || gone);
     }
@@ -157,7 +157,7 @@ impl Walk<'_> {
         } else if st.grpc {
             self.end_of_grpc(&attempt, status.filter(|_| !broken));
         } else if !broken && status.is_some_and(|status| status != 0) {
-            self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
+            self.core.hosts.tally(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
         if !broken && st.has_rare {
             self.gates_completed(st, grpc_of(outcome, trailers));
@@ -174,12 +174,12 @@ impl Walk<'_> {
     /// from the host's count.
     #[cold]
     fn end_of_grpc(&mut self, attempt: &Attempt, status: Option<u8>) {
-        let facts = self.core.hosts.facts(attempt.slot);
+        let tally = self.core.hosts.tally(attempt.slot);
         if status.is_some_and(|status| grpc_to_http(status) < 500) {
-            facts.rq_success.fetch_add(1, Relaxed);
+            tally.rq_success.fetch_add(1, Relaxed);
             return;
         }
-        facts.rq_error.fetch_add(1, Relaxed);
+        tally.rq_error.fetch_add(1, Relaxed);
         self.tell_answer(attempt, 200, 200, false, false, HeaderView::EMPTY);
     }
 
@@ -268,10 +268,10 @@ impl Walk<'_> {
 
     /// The global limit ran out on an attempt (section 14.3).
     pub(super) fn time_out(&mut self, attempt: &Attempt, alternate: bool) {
-        let facts = self.core.hosts.facts(attempt.slot);
-        facts.rq_timeout.fetch_add(1, Relaxed);
+        let tally = self.core.hosts.tally(attempt.slot);
+        tally.rq_timeout.fetch_add(1, Relaxed);
         if !attempt.answered {
-            facts.rq_error.fetch_add(1, Relaxed);
+            tally.rq_error.fetch_add(1, Relaxed);
         }
         if !attempt.told {
             self.tell_failure(attempt, failure::GLOBAL_TIMEOUT, alternate);

@@ -186,7 +186,7 @@ impl<'a> Walk<'a> {
         st.attempts[at].good = good;
         let attempt = st.attempts[at];
         if !good {
-            self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
+            self.core.hosts.tally(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
         if !headers.is_empty() && headers.first(IMMEDIATE_FAIL).is_some() {
             self.core.immediate_fail(attempt.slot, self.now);
@@ -279,7 +279,7 @@ impl<'a> Walk<'a> {
     /// counted as such anyway.
     fn not_forwarded(&self, attempt: &Attempt) {
         if attempt.good {
-            self.core.hosts.facts(attempt.slot).rq_error.fetch_add(1, Relaxed);
+            self.core.hosts.tally(attempt.slot).rq_error.fetch_add(1, Relaxed);
         }
     }
 
@@ -355,7 +355,7 @@ impl<'a> Walk<'a> {
         }
         // How a gRPC stream went is told by its trailers.
         if good && !st.grpc && !attempt.later {
-            self.core.hosts.facts(attempt.slot).rq_success.fetch_add(1, Relaxed);
+            self.core.hosts.tally(attempt.slot).rq_success.fetch_add(1, Relaxed);
         }
         st.attempts[at].answered = true;
         st.attempts[at].good = status < 400;
@@ -395,7 +395,7 @@ impl<'a> Walk<'a> {
             failure::CONNECT_FAILURE | failure::CONNECT_TIMEOUT | failure::LOCAL_CONNECT_FAILURE
         );
         let attempt = st.attempts[at];
-        let facts = self.core.hosts.facts(attempt.slot);
+        let tally = self.core.hosts.tally(attempt.slot);
         let theirs = &self.clusters[attempt.cluster as usize].counters;
         if connect {
             // Its connection never carried it.
@@ -419,7 +419,7 @@ impl<'a> Walk<'a> {
         }
         let timeout = self.count_limit(st, &attempt, kind, route_over);
         if !matches!(kind, failure::OVERFLOW | failure::MAX_STREAM_DURATION) {
-            facts.rq_error.fetch_add(1, Relaxed);
+            tally.rq_error.fetch_add(1, Relaxed);
         }
         if !(attempt.told && kind == failure::GLOBAL_TIMEOUT) {
             self.tell_failure(&attempt, kind, st.alternate);
@@ -498,7 +498,7 @@ impl<'a> Walk<'a> {
             }
             _ => return false,
         }
-        self.core.hosts.facts(attempt.slot).rq_timeout.fetch_add(1, Relaxed);
+        self.core.hosts.tally(attempt.slot).rq_timeout.fetch_add(1, Relaxed);
         true
     }
 

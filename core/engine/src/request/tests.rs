@@ -10,8 +10,9 @@ use crate::outcome::{
 };
 use crate::request::Report;
 use crate::spec::{
-    BackOffSpec, ClusterSource, ClusterSpec, EndpointSpec, Endpoints, ForwardSpec, LocalityEndpoints,
-    OutlierSpec, PolicySpec, RateLimitedSpec, ResetFormat, RetryOn, RetrySpec, Specs, Thresholds,
+    BackOffSpec, ClusterSource, ClusterSpec, Endpoint, EndpointSpec, Endpoints, ForwardSpec,
+    LocalityEndpoints, OutlierSpec, PolicySpec, RateLimitedSpec, ResetFormat, RetryOn, RetrySpec, Specs,
+    Thresholds,
 };
 use crate::worker::Worker;
 use serde_json::Value;
@@ -35,7 +36,7 @@ fn ms(n: u64) -> Duration {
 fn group(priority: u32, hosts: &[&str]) -> LocalityEndpoints {
     let endpoints =
         hosts.iter().map(|address| EndpointSpec { address: (*address).into(), ..Default::default() });
-    LocalityEndpoints { priority, endpoints: endpoints.collect(), ..Default::default() }
+    LocalityEndpoints { priority, endpoints: endpoints.map(Endpoint::from).collect(), ..Default::default() }
 }
 
 fn cluster(name: &str, hosts: &[&str]) -> ClusterSpec {

@@ -31,7 +31,9 @@ mod tests {
     use crate::clock::Time;
     use crate::engine::{Core, Settings};
     use crate::outcome::{Decision, Head, kind, refusal};
-    use crate::spec::{ClusterSpec, EndpointSpec, Endpoints, HealthStatus, LocalityEndpoints, Specs};
+    use crate::spec::{
+        ClusterSpec, Endpoint, EndpointSpec, Endpoints, HealthStatus, LocalityEndpoints, Specs,
+    };
     use serde_json::Value;
 
     fn status(name: &Value) -> HealthStatus {
@@ -71,7 +73,7 @@ mod tests {
                 health: status(&host["health_status"]),
                 ..EndpointSpec::default()
             };
-            let endpoints = given["hosts"].as_array().unwrap().iter().map(host).collect();
+            let endpoints = given["hosts"].as_array().unwrap().iter().map(host).map(Endpoint::from).collect();
             let group = LocalityEndpoints { endpoints, ..LocalityEndpoints::default() };
             let mut cluster = ClusterSpec {
                 name: "c".into(),
@@ -108,8 +110,10 @@ mod tests {
     #[test]
     fn only_the_first_attempt_asks() {
         let host = |address: &str| EndpointSpec { address: address.into(), ..EndpointSpec::default() };
-        let group =
-            LocalityEndpoints { endpoints: vec![host("a:1"), host("b:1")], ..LocalityEndpoints::default() };
+        let group = LocalityEndpoints {
+            endpoints: vec![host("a:1").into(), host("b:1").into()],
+            ..LocalityEndpoints::default()
+        };
         let endpoints = Endpoints { localities: vec![group], ..Endpoints::default() };
         let cluster = ClusterSpec { name: "c".into(), endpoints, ..ClusterSpec::default() };
         let specs = Specs { clusters: vec![cluster], ..Specs::default() };

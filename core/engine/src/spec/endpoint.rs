@@ -1,6 +1,8 @@
 //! Hosts as documents give them (`spec/load-balancing.md` section 2).
 
 use super::Metadata;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// Where a host is; missing = three empty strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,8 +37,14 @@ impl HealthStatus {
     }
 }
 
+/// Whether two texts are equal. Most texts of a host are empty, and to compare nothing byte by byte can cost more than to
+/// compare something: where it would begin there is no memory.
+fn is_same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && (a.is_empty() || a == b)
+}
+
 /// One host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct EndpointSpec {
     /// The key a host is known by: `a.b.c.d:port`, `[v6]:port` (canonical), `name:port` or a pipe's path.
     pub address: String,
@@ -54,8 +62,50 @@ pub struct EndpointSpec {
     pub checks: EndpointChecks,
 }
 
+/// A host as lists hold it. Copies share one record until somebody changes theirs, so a list costs little besides its
+/// length, and lists with the same records are told to be equal at once.
+#[derive(Clone, Debug, Default)]
+pub struct Endpoint(Arc<EndpointSpec>);
+
+impl From<EndpointSpec> for Endpoint {
+    fn from(spec: EndpointSpec) -> Self {
+        Self(Arc::new(spec))
+    }
+}
+
+impl Deref for Endpoint {
+    type Target = EndpointSpec;
+
+    fn deref(&self) -> &EndpointSpec {
+        &self.0
+    }
+}
+
+impl DerefMut for Endpoint {
+    fn deref_mut(&mut self) -> &mut EndpointSpec {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl PartialEq for EndpointSpec {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { address, port, hostname, weight, health, metadata, checks } = self;
+        is_same(address, &other.address)
+            && is_same(hostname, &other.hostname)
+            && (port, weight, health) == (&other.port, &other.weight, &other.health)
+            && (metadata.0.is_empty() && other.metadata.0.is_empty() || *metadata == other.metadata)
+            && *checks == other.checks
+    }
+}
+
 /// `health_check_config` of an endpoint.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct EndpointChecks {
     /// Not at all.
     pub disabled: bool,
@@ -65,6 +115,34 @@ pub struct EndpointChecks {
     pub hostname: String,
     /// `ip` or `[v6]` to check instead of its own; empty = its own.
     pub address: String,
+}
+
+impl PartialEq for EndpointChecks {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { disabled, port, hostname, address } = self;
+        (disabled, port) == (&other.disabled, &other.port)
+            && is_same(hostname, &other.hostname)
+            && is_same(address, &other.address)
+    }
+}
+
+impl Eq for EndpointChecks {}
+
+impl Locality {
+    /// Whether this is the same place.
+    pub fn is(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+            || is_same(&self.region, &other.region)
+                && is_same(&self.zone, &other.zone)
+                && is_same(&self.sub_zone, &other.sub_zone)
+    }
+}
+
+impl EndpointSpec {
+    /// Whether a name is this host's.
+    pub(crate) fn is_named(&self, hostname: &str) -> bool {
+        is_same(&self.hostname, hostname)
+    }
 }
 
 impl Default for EndpointSpec {
@@ -91,7 +169,7 @@ pub struct LocalityEndpoints {
     /// `load_balancing_weight`, at least 1 when given.
     pub weight: Option<u32>,
     /// Hosts in document order.
-    pub endpoints: Vec<EndpointSpec>,
+    pub endpoints: Vec<Endpoint>,
 }
 
 /// One `ClusterLoadAssignment`.

@@ -21,7 +21,9 @@ pub use admission::{AdmissionSpec, ConcurrencySpec, GateSpec, MinRtt, Switch, Tu
 pub use cluster::{
     Breakers, ClusterKind, ClusterSpec, ConnectionStyle, Protocol, RetryBudget, RoutingPriority, Thresholds,
 };
-pub use endpoint::{EndpointChecks, EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints};
+pub use endpoint::{
+    Endpoint, EndpointChecks, EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints,
+};
 pub use filters::{
     FilterPick, FilterSpec, HostKey, MatchRule, NoMatch, RequestValue, StageRule, StageSpec, WhenAbsent,
 };

@@ -3,7 +3,11 @@
 
 mod loads;
 mod members;
+mod patch;
 mod protection;
+mod roster;
+#[cfg(test)]
+mod tests;
 mod windows;
 
 use crate::admission::Gates;
@@ -27,11 +31,13 @@ use crate::stats::ClusterCounters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use members::{info, part_of};
+use members::{Changes, info, part_of};
+use roster::Roster;
 use windows::Window;
 
 pub(crate) use loads::period;
-pub(crate) use members::HostMember;
+pub use patch::{HostPatch, PatchError};
+pub(crate) use roster::HostMember;
 
 /// What the snapshots are made from; one lock over it all.
 #[derive(Default)]
@@ -62,7 +68,9 @@ pub(crate) struct MasterCluster {
     pub(crate) shared: Arc<ClusterShared>,
     /// `None` = not there now.
     pub(crate) spec: Option<Arc<ClusterSpec>>,
-    pub(crate) members: Vec<HostMember>,
+    pub(crate) members: Roster,
+    /// Hosts may be among them that nobody lists any more.
+    keeps: bool,
     pub(crate) view: Option<Arc<ClusterView>>,
     pub(crate) outlier: Option<Arc<Rules>>,
     /// What an aggregate chooses by.
@@ -244,8 +252,8 @@ impl Core {
             return None;
         }
         master.clusters[index].drop_limit = master.runtime.drop_limit;
-        if let Some(changed) = self.diff(&mut master, index, endpoints, now) {
-            self.rebuild(&mut master, index, &changed, now);
+        if let Some(changes) = self.diff(&mut master, index, endpoints, now) {
+            self.rebuild_for(&mut master, index, &changes, now);
         }
         Some(self.publish(&mut master))
     }
@@ -268,16 +276,16 @@ impl Core {
         let listed = |m: &&HostMember| self.hosts.flags(m.entry.slot) & flag::PENDING_DYNAMIC_REMOVAL == 0;
         for member in cluster.members.iter().filter(listed) {
             let same = |l: &crate::spec::LocalityEndpoints| {
-                l.priority == member.priority && l.locality.as_ref() == Some(&member.locality)
+                l.priority == member.priority && l.locality.as_ref() == Some(&*member.locality)
             };
             if !endpoints.localities.last().is_some_and(same) {
                 let weight = cluster
                     .weights
                     .iter()
                     .rev()
-                    .find(|(p, l, _)| *p == member.priority && *l == member.locality);
+                    .find(|(p, l, _)| *p == member.priority && *l == *member.locality);
                 endpoints.localities.push(crate::spec::LocalityEndpoints {
-                    locality: Some(member.locality.clone()),
+                    locality: Some(member.locality.as_ref().clone()),
                     priority: member.priority,
                     weight: weight.map(|(_, _, weight)| *weight),
                     endpoints: Vec::new(),
@@ -336,7 +344,7 @@ impl Core {
         }
         if checking {
             // Those that joined just now are known already.
-            for member in &master.clusters[index].members {
+            for member in master.clusters[index].members.iter() {
                 self.check_host(index, member, Joins::Serving);
             }
         }
@@ -345,7 +353,7 @@ impl Core {
         }
         if before.as_ref().is_some_and(|old| old.policy.client_weights().is_some()) {
             // Another policy goes by the configured weights again; the same one computes its own anew.
-            for member in &master.clusters[index].members {
+            for member in master.clusters[index].members.iter() {
                 self.hosts.set_weight(member.entry.slot, member.spec.weight);
             }
         }
@@ -380,8 +388,9 @@ impl Core {
     fn refresh_infos(&self, master: &Master, index: usize) {
         let cluster = &master.clusters[index];
         let Some(spec) = &cluster.spec else { return };
-        for member in &cluster.members {
-            self.hosts.set_info(member.entry.slot, info(cluster, spec, index, &member.listed()));
+        for member in cluster.members.iter() {
+            let HostMember { entry, spec: endpoint, locality, priority } = member;
+            self.hosts.set_info(entry.slot, info(cluster, spec, index, endpoint, *priority, locality));
         }
     }
 
@@ -390,7 +399,7 @@ impl Core {
             return;
         }
         let members = std::mem::take(&mut master.clusters[index].members);
-        for member in &members {
+        for member in members.iter() {
             self.remove_host(&master.clusters[index], member.entry.slot);
         }
         let cluster = &mut master.clusters[index];
@@ -431,6 +440,12 @@ impl Core {
 
     /// Builds a cluster's view anew; only the given priorities get new host sets.
     pub(crate) fn rebuild(&self, master: &mut Master, index: usize, changed: &[u32], now: Time) {
+        let changes = Changes { lists: changed.iter().copied().collect(), ..Changes::default() };
+        self.rebuild_for(master, index, &changes, now);
+    }
+
+    /// The same; what hosts weigh and tell is read anew where the lists are the same.
+    fn rebuild_for(&self, master: &mut Master, index: usize, changes: &Changes, now: Time) {
         let Some(spec) = master.clusters[index].spec.clone() else { return };
         let old = master.clusters[index].view.clone();
         let numbers = spec.kind.subs().iter().map(|sub| master.names.cluster(sub)).collect();
@@ -439,7 +454,7 @@ impl Core {
             ClusterKind::Composite(_) => Some(Subs::Composite(numbers)),
             ClusterKind::Aggregate(_) => Some(Subs::Aggregate(numbers)),
         };
-        let highest = master.clusters[index].members.iter().map(|m| m.priority).max().unwrap_or(0);
+        let highest = master.clusters[index].members.highest();
         let count = (highest as usize + 1).max(old.as_ref().map_or(1, |old| old.sets.len()));
         let protected = protection::acts(&spec, &master.clusters[index], &self.hosts);
         let flipped = old.as_ref().is_some_and(|old| old.protected != protected);
@@ -447,7 +462,13 @@ impl Core {
         for priority in 0..count as u32 {
             let before = old.as_ref().and_then(|old| old.sets.get(priority as usize));
             match before {
-                Some(set) if !changed.contains(&priority) && !flipped => sets.push(set.clone()),
+                Some(set) if !changes.lists.contains(&priority) && !flipped => {
+                    let mut set = set.clone();
+                    if changes.facts.contains(&priority) {
+                        set.version = master.version();
+                    }
+                    sets.push(set);
+                }
                 _ => {
                     let version = master.version();
                     let cluster = &master.clusters[index];
@@ -531,7 +552,7 @@ impl Core {
             subs,
             sets,
             prepared,
-            members: cluster.members.iter().map(|member| Arc::clone(&member.entry)).collect(),
+            members: cluster.members.entries(),
         }));
         if master.local == Some(index) {
             self.rebuild_zones(master, index, now);
@@ -548,13 +569,21 @@ impl Core {
         }
     }
 
-    fn host_set(&self, cluster: &MasterCluster, priority: u32, local: Option<&Locality>) -> HostSet {
+    fn host_set<'a>(
+        &self,
+        cluster: &'a MasterCluster,
+        priority: u32,
+        local: Option<&'a Locality>,
+    ) -> HostSet {
         let listed = cluster.members.iter().filter(|member| member.priority == priority);
+        let place = |member: &'a HostMember| Member { slot: member.entry.slot, locality: &member.locality };
         let size = cluster.spec.as_ref().and_then(|spec| spec.subset_size);
-        let members: Vec<Member<'_>> = part_of(listed.collect(), size, self.settings.seed)
-            .into_iter()
-            .map(|member| Member { slot: member.entry.slot, locality: &member.locality })
-            .collect();
+        let members: Vec<Member<'_>> = match size {
+            None => listed.map(place).collect(),
+            Some(size) => {
+                part_of(listed.collect(), size, self.settings.seed).into_iter().map(place).collect()
+            }
+        };
         let weights: Vec<(&Locality, u32)> = cluster
             .weights
             .iter()
@@ -570,7 +599,8 @@ impl MasterCluster {
         Self {
             shared: Arc::new(ClusterShared::new(name)),
             spec: None,
-            members: Vec::new(),
+            members: Roster::default(),
+            keeps: false,
             view: None,
             outlier: None,
             linear: None,

@@ -6,7 +6,7 @@ use crate::engine::Core;
 use crate::events::{Json, timestamp};
 use crate::hosts::{Health, HostArena, flag};
 use crate::sets::HostSet;
-use crate::spec::{ClusterSpec, EndpointSpec, Endpoints, PolicySpec, Value};
+use crate::spec::{ClusterSpec, Endpoint, EndpointSpec, Endpoints, PolicySpec, Value};
 
 /// What a registry said with the list in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,17 +61,26 @@ impl Core {
     }
 }
 
-/// The address that faces show of a host: the IPv6 one that it publishes, where a filter asks for that.
-pub(super) fn shown_address(cluster: &ClusterSpec, host: &EndpointSpec) -> String {
+/// What faces show of a host.
+pub(super) fn shown(cluster: &ClusterSpec, host: &Endpoint) -> Endpoint {
+    let mut shown = host.clone();
+    if let Some(address) = shown_address(cluster, host) {
+        shown.address = address;
+    }
+    shown
+}
+
+/// The IPv6 address that a host publishes, where a filter asks for that.
+fn shown_address(cluster: &ClusterSpec, host: &EndpointSpec) -> Option<String> {
     let rewrites = matches!(&cluster.policy, PolicySpec::Filtered(spec) if spec.rewrites());
     let published = match host.metadata.lb("IPv6").filter(|_| rewrites) {
         Some(Value::String(address)) => address.trim_start_matches('[').trim_end_matches(']'),
-        _ => return host.address.clone(),
+        _ => return None,
     };
     let v4 = host.address.rsplit_once(':').is_some_and(|(ip, _)| ip.parse::<std::net::Ipv4Addr>().is_ok());
     match published.parse::<std::net::Ipv6Addr>() {
-        Ok(address) if v4 => format!("[{address}]:{}", host.port),
-        _ => host.address.clone(),
+        Ok(address) if v4 => Some(format!("[{address}]:{}", host.port)),
+        _ => None,
     }
 }
 

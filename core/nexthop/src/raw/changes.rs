@@ -5,7 +5,10 @@ use super::registry::Engine;
 use super::types::{HostChange, host_fields, host_op};
 use nexthop_config::{ListOptions, Source};
 use nexthop_engine::Misuse;
-use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, Metadata};
+use nexthop_engine::engine::HostPatch;
+use nexthop_engine::spec::{
+    Endpoint, EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, Metadata,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Applies a batch to one cluster: whole, or not at all.
@@ -53,6 +56,9 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
             changes.len()
         )));
     }
+    if let Some(epoch) = patch(engine, cluster, changes) {
+        return Ok(epoch);
+    }
     let mut endpoints = engine.core.endpoints(cluster).ok_or_else(missing)?;
     if changes.iter().any(|change| change.op == host_op::SET) {
         if changes.iter().any(|change| change.op != host_op::SET) {
@@ -77,6 +83,39 @@ pub(super) fn apply(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) 
             .map_err(|reason| invalid(&format!("change {at} ({:?}): {reason}", change.address)))?;
     }
     set(engine, cluster, &endpoints)?.ok_or_else(missing)
+}
+
+/// Changes of weight, health and metadata alone leave every host where it is: no list is made. `None` = it takes one, or
+/// something is wrong with a change.
+fn patch(engine: &Engine, cluster: &str, changes: &[HostChange<'_>]) -> Option<u64> {
+    let own = host_fields::WEIGHT | host_fields::HEALTH | host_fields::METADATA;
+    let simple = |change: &HostChange<'_>| change.op == host_op::CHANGE && change.fields & !own == 0;
+    // The sum of weights is a whole list's.
+    if changes.is_empty() || !changes.iter().all(simple) || engine.core.shares_weights(cluster) {
+        return None;
+    }
+    let addresses: Vec<String> =
+        changes.iter().map(|change| Some(place(change.address).ok()?.0)).collect::<Option<_>>()?;
+    let patches: Vec<HostPatch<'_>> = changes
+        .iter()
+        .zip(&addresses)
+        .map(|(change, address)| patch_of(change, address))
+        .collect::<Option<_>>()?;
+    engine.core.patch_hosts(cluster, &patches, engine.at(0)).ok()
+}
+
+fn patch_of<'a>(change: &HostChange<'_>, address: &'a str) -> Option<HostPatch<'a>> {
+    let given = |field: u32| change_has(change, field);
+    Some(HostPatch {
+        address,
+        weight: given(host_fields::WEIGHT).then(|| weight(change)),
+        health: if given(host_fields::HEALTH) { Some(health(change.health).ok()?) } else { None },
+        metadata: if given(host_fields::METADATA) { Some(metadata(change.metadata).ok()?) } else { None },
+    })
+}
+
+fn change_has(change: &HostChange<'_>, field: u32) -> bool {
+    change.fields & field != 0
 }
 
 /// Hands the endpoints to the engine. Documents are checked for the same by their reader.
@@ -129,12 +168,12 @@ fn one(endpoints: &mut Endpoints, change: &HostChange<'_>) -> Result<(), String>
             None => Err("no such host to remove".into()),
         },
         host_op::CHANGE => {
-            let Some((mut spec, locality, priority)) = take(endpoints, &address) else {
-                return Err("no such host to change".into());
-            };
-            let given = |field: u32| change.fields & field != 0;
+            let (group, at) = find(endpoints, &address).ok_or("no such host to change")?;
+            let held = &mut endpoints.localities[group];
+            let mut spec = held.endpoints[at].clone();
+            let given = |field: u32| change_has(change, field);
             if given(host_fields::WEIGHT) {
-                spec.weight = weight(change)?;
+                spec.weight = weight(change);
             }
             if given(host_fields::HEALTH) {
                 spec.health = health(change.health)?;
@@ -143,38 +182,46 @@ fn one(endpoints: &mut Endpoints, change: &HostChange<'_>) -> Result<(), String>
                 spec.metadata = metadata(change.metadata)?;
             }
             if given(host_fields::HOSTNAME) {
-                spec.hostname = change.hostname.to_owned();
+                change.hostname.clone_into(&mut spec.hostname);
             }
-            let mut at = HostChange {
-                priority: if given(host_fields::PRIORITY) { change.priority } else { priority },
+            let locality = held.locality.clone().unwrap_or_default();
+            let mut to = HostChange {
+                priority: if given(host_fields::PRIORITY) { change.priority } else { held.priority },
                 region: &locality.region,
                 zone: &locality.zone,
                 sub_zone: &locality.sub_zone,
                 ..HostChange::default()
             };
             if given(host_fields::LOCALITY) {
-                (at.region, at.zone, at.sub_zone) = (change.region, change.zone, change.sub_zone);
+                (to.region, to.zone, to.sub_zone) = (change.region, change.zone, change.sub_zone);
             }
-            insert(endpoints, spec, &at)
+            // A host that stays in its group keeps its place there.
+            if to.priority == held.priority && locality_of(&to) == locality {
+                held.endpoints[at] = spec;
+                return Ok(());
+            }
+            held.endpoints.remove(at);
+            insert(endpoints, spec, &to)
         }
         op => Err(format!("unknown operation {op}; use 0 set, 1 add, 2 remove, 3 change or 4 endpoints")),
     }
 }
 
-fn build(change: &HostChange<'_>, address: &str, port: u16) -> Result<EndpointSpec, String> {
+fn build(change: &HostChange<'_>, address: &str, port: u16) -> Result<Endpoint, String> {
     Ok(EndpointSpec {
         address: address.to_owned(),
         port,
         hostname: change.hostname.to_owned(),
-        weight: weight(change)?,
+        weight: weight(change),
         health: health(change.health)?,
         metadata: metadata(change.metadata)?,
         ..EndpointSpec::default()
-    })
+    }
+    .into())
 }
 
-fn weight(change: &HostChange<'_>) -> Result<u32, String> {
-    Ok(change.weight.max(1))
+fn weight(change: &HostChange<'_>) -> u32 {
+    change.weight.max(1)
 }
 
 fn health(number: u8) -> Result<HealthStatus, String> {
@@ -192,26 +239,31 @@ fn metadata(text: &str) -> Result<Metadata, String> {
     Ok(metadata)
 }
 
-/// Takes a host out; its empty locality stays for the order of the rest.
-fn take(endpoints: &mut Endpoints, address: &str) -> Option<(EndpointSpec, Locality, u32)> {
-    for group in &mut endpoints.localities {
-        if let Some(at) = group.endpoints.iter().position(|spec| spec.address == address) {
-            return Some((
-                group.endpoints.remove(at),
-                group.locality.clone().unwrap_or_default(),
-                group.priority,
-            ));
-        }
-    }
-    None
+/// Group and place of the first host at an address.
+fn find(endpoints: &Endpoints, address: &str) -> Option<(usize, usize)> {
+    let here = |group: &LocalityEndpoints| group.endpoints.iter().position(|spec| spec.address == address);
+    endpoints.localities.iter().enumerate().find_map(|(at, group)| Some((at, here(group)?)))
 }
 
-fn insert(endpoints: &mut Endpoints, spec: EndpointSpec, at: &HostChange<'_>) -> Result<(), String> {
+/// Takes a host out; its empty locality stays for the order of the rest.
+fn take(endpoints: &mut Endpoints, address: &str) -> Option<Endpoint> {
+    let (group, at) = find(endpoints, address)?;
+    Some(endpoints.localities[group].endpoints.remove(at))
+}
+
+fn locality_of(change: &HostChange<'_>) -> Locality {
+    Locality {
+        region: change.region.to_owned(),
+        zone: change.zone.to_owned(),
+        sub_zone: change.sub_zone.to_owned(),
+    }
+}
+
+fn insert(endpoints: &mut Endpoints, spec: Endpoint, at: &HostChange<'_>) -> Result<(), String> {
     if at.priority > 128 {
         return Err(format!("priority is {}; 0 to 128 are possible", at.priority));
     }
-    let locality =
-        Locality { region: at.region.to_owned(), zone: at.zone.to_owned(), sub_zone: at.sub_zone.to_owned() };
+    let locality = locality_of(at);
     let last = endpoints
         .localities
         .iter_mut()

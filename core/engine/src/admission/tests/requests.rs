@@ -32,7 +32,7 @@ impl Mesh {
     /// A cluster `c` behind route `/`; `/direct` answers by itself, `/none` leads nowhere.
     fn new(gates: Vec<GateSpec>, change: impl FnOnce(&mut ClusterSpec)) -> Self {
         let host = EndpointSpec { address: "10.0.0.1:80".into(), port: 80, ..EndpointSpec::default() };
-        let group = LocalityEndpoints { endpoints: vec![host], ..LocalityEndpoints::default() };
+        let group = LocalityEndpoints { endpoints: vec![host.into()], ..LocalityEndpoints::default() };
         let mut cluster = ClusterSpec {
             name: "c".into(),
             endpoints: Endpoints { localities: vec![group], ..Endpoints::default() },

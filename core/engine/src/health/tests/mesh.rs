@@ -53,7 +53,7 @@ impl Mesh {
             |i| EndpointSpec { address: format!("10.0.0.{i}:80"), port: 80, ..EndpointSpec::default() };
         let group = LocalityEndpoints {
             locality: Some(Locality::default()),
-            endpoints: (1..=hosts).map(host).collect(),
+            endpoints: (1..=hosts).map(host).map(Endpoint::from).collect(),
             ..LocalityEndpoints::default()
         };
         let mut cluster = ClusterSpec {
@@ -142,7 +142,7 @@ impl Mesh {
         self.core.set_endpoints("c", &self.endpoints, Time(0)).unwrap();
     }
 
-    pub(super) fn remove_first(&mut self) -> EndpointSpec {
+    pub(super) fn remove_first(&mut self) -> Endpoint {
         let gone = self.endpoints.localities[0].endpoints.remove(0);
         self.apply();
         gone

@@ -167,7 +167,7 @@ fn runtime() {
             fail(&mut bench, &given["failures_so_far"]);
         }
         let slot = bench.slot("a");
-        assert_eq!(bench.hosts.facts(slot).consecutive_5xx.load(Relaxed), number(&given["failures_so_far"]));
+        assert_eq!(bench.hosts.tally(slot).consecutive_5xx.load(Relaxed), number(&given["failures_so_far"]));
         let threshold = given["then_runtime"]["outlier_detection.consecutive_5xx"].as_f64().unwrap();
         bench.rules =
             bench.rules.again(&spec, &overrides(&[("outlier_detection.consecutive_5xx", threshold)]));
@@ -228,15 +228,16 @@ fn outcomes_without_a_request() {
             };
             let mut bench = Bench::new(&["a"], &spec);
             let slot = bench.slot("a");
-            let facts = bench.hosts.facts(slot);
+            let tally = bench.hosts.tally(slot);
             let counters = [
-                ("consecutive_5xx", &facts.consecutive_5xx),
-                ("consecutive_gateway_failure", &facts.consecutive_gateway),
+                ("consecutive_5xx", &tally.consecutive_5xx),
+                ("consecutive_gateway_failure", &tally.consecutive_gateway),
                 ("consecutive_local_origin_failure", &bench.hosts.passive(slot).consecutive_local),
             ];
             for (_, counter) in counters {
                 counter.store(2, Relaxed);
             }
+            bench.hosts.facts(slot).fails();
             for (told, code) in results {
                 tell(&bench.rules, &bench.hosts, slot, *told, *code, false);
             }
@@ -388,7 +389,7 @@ fn windows_take_the_hosts_own_count_of_answers() {
     let mut bench = Bench::new(&["a"], &spec);
     let slot = bench.slot("a");
     // Three answers that the host counts as good; one of them counts as an error here.
-    bench.hosts.facts(slot).rq_success.store(3, Relaxed);
+    bench.hosts.tally(slot).rq_success.store(3, Relaxed);
     for code in [200, 200, 500] {
         external(&bench.rules, &bench.hosts, slot, code, true);
     }

@@ -30,7 +30,7 @@ impl Mesh {
     fn new(hosts: usize, runtime: Vec<(String, Value)>) -> Self {
         let group = LocalityEndpoints {
             locality: Some(Locality::default()),
-            endpoints: (0..hosts).map(|i| host(&format!("h{i}:80"))).collect(),
+            endpoints: (0..hosts).map(|i| host(&format!("h{i}:80")).into()).collect(),
             ..LocalityEndpoints::default()
         };
         let endpoints = Endpoints { localities: vec![group], ..Endpoints::default() };
