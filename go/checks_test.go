@@ -74,8 +74,8 @@ func TestAnswersAreJudgedAndResultsTaken(t *testing.T) {
 		t.Fatalf("%d checks, deadline %s", len(due), e.ChecksDeadline())
 	}
 	first := due[0]
-	seen := fmt.Sprint(first.Protocol, first.Method, first.Path, first.Authority, first.Cluster, first.Timeout, first.BodyLimit, first.HTTP2, first.Secure, first.MayReuse, first.Header)
-	if seen != "http GET /health web web 5s 0 false false true map[User-Agent:[Envoy/HC]]" || first.Address != first.Host.Address {
+	seen := fmt.Sprintln(first.Protocol, first.Method, first.Path, first.Authority, first.Cluster, first.Timeout, first.BodyLimit, first.HTTP2, first.Secure, first.MayReuse, first.Header)
+	if seen != "http GET /health web web 5s 0 false false true map[User-Agent:[Envoy/HC]]\n" || first.Address != first.Host.Address {
 		t.Fatal(seen)
 	}
 	if err := first.Answer(503, nil, http.Header{"X-Envoy-Immediate-Health-Check-Fail": {"1"}}); err != nil {

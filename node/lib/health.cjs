@@ -121,6 +121,7 @@ class Loop {
   #told = new Set();
   #agents = { http: new http.Agent({ keepAlive: true }), https: new https.Agent({ keepAlive: true }) };
   #sessions = new Map();
+  #underWay = new Set();
 
   constructor(binding, options, whenStopped) {
     check.knownKeys('options', options, OPTIONS);
@@ -132,6 +133,7 @@ class Loop {
       this.#stopped = true;
       if (this.#timer !== undefined) binding.clock.cancel(this.#timer);
       this.#timer = undefined;
+      for (const controller of this.#underWay) controller.abort();
       for (const agent of Object.values(this.#agents)) agent.destroy();
       for (const session of this.#sessions.values()) session.destroy();
       whenStopped();
@@ -158,6 +160,7 @@ class Loop {
 
   async #perform(one) {
     const controller = new AbortController();
+    this.#underWay.add(controller);
     const late = setTimeout(() => controller.abort(new DOMException('The check took too long', 'TimeoutError')), Math.ceil(one.timeout));
     late.unref();
     try {
@@ -166,14 +169,15 @@ class Loop {
       this.#failed(one, controller.signal.aborted ? controller.signal.reason : error);
     } finally {
       clearTimeout(late);
+      this.#underWay.delete(controller);
     }
     // The result has set when this host is due again.
     this.#round();
   }
 
   #failed(one, error) {
-    // Over meanwhile: out of time, its host has left, or the engine is closed.
-    if (error instanceof UsageError) return;
+    // Over meanwhile: out of time, its host has left, the engine is closed; or given up with the loop.
+    if (this.#stopped || error instanceof UsageError) return;
     try {
       one.fail(error instanceof Error ? error : 'remote_reset');
     } catch (late) {

@@ -147,7 +147,10 @@ async function performed(server, probe, script, line) {
   assert.equal(thrown(() => mesh.startChecks())?.code, 'ERR_NEXTHOP_STATE');
   assert.equal(await script.seen.next(), line);
   assert.deepEqual([await script.judged(mesh), await script.judged(mesh)], [['/failed_active_hc'], ['healthy']]);
+  const failures = stat(mesh, 'health_check.network_failure');
   checks.stop();
+  await settle();
+  assert.equal(stat(mesh, 'health_check.network_failure'), failures, 'what was given up says nothing about the host');
   mesh.close();
   server.close();
   server.closeAllConnections?.();

@@ -2,18 +2,21 @@
 
 use crate::bytes::Bytes;
 use nexthop_abi::types::{
-    nexthop_attempt, nexthop_decision, nexthop_document, nexthop_engine, nexthop_engine_facts,
+    nexthop_attempt, nexthop_check, nexthop_decision, nexthop_document, nexthop_engine, nexthop_engine_facts,
     nexthop_error_parts, nexthop_head, nexthop_host_info, nexthop_host_op, nexthop_local_reply,
     nexthop_options, nexthop_outcome, nexthop_ready, nexthop_request, nexthop_request_facts, nexthop_str,
 };
-use nexthop_abi::{ask, cold, hot, memory};
+use nexthop_abi::{ask, checks, cold, hot, memory};
 use std::ffi::c_char;
 use std::mem::{size_of, zeroed};
 use std::ptr;
 
 const DOCUMENT: &str = "clusters: {web: {hosts: [10.0.0.1:80, 10.0.0.2:80], limits: {requests: 3, pending: 2, \
      connections: 2}, retry: {on: [5xx], times: 2, backoff: {base: 1ms}}, outlier: {consecutive_5xx: 2}}, \
-     both: {composite: [web, web]}}";
+     both: {composite: [web, web]}}\n---\nclusters: [{name: checked, load_assignment: {cluster_name: checked, endpoints: [{lb_endpoints: \
+     [{endpoint: {address: {socket_address: {address: 10.0.1.1, port_value: 80}}}}]}]}, health_checks: [{name: a, timeout: 1s, \
+     interval: 1s, unhealthy_threshold: 2, healthy_threshold: 2, http_health_check: {path: /, receive: [{text: '00'}]}}, {name: b, \
+     timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {receive: [{text: '61'}]}}]}]";
 
 /// Room that results are written to; its end is guarded.
 const ROOM: usize = 4096;
@@ -130,7 +133,7 @@ fn one(bytes: &mut Bytes<'_>, engines: [nexthop_engine; 3], ids: &mut Vec<u64>, 
     let mut length = 0usize;
     let len: *mut usize = if bytes.below(12) == 0 { ptr::null_mut() } else { &raw mut length };
     let now = bytes.pick(&[0, 0, 0, 1, u64::MAX, 5_000_000_000]);
-    let op = bytes.below(32);
+    let op = bytes.below(33);
     // SAFETY: every struct is whole and says at most its size, every buffer holds `cap` bytes or is null: what the
     // header asks of a caller. All the rest is what it promises to bear.
     unsafe {
@@ -281,6 +284,17 @@ fn one(bytes: &mut Bytes<'_>, engines: [nexthop_engine; 3], ids: &mut Vec<u64>, 
                 document.kind = bytes.pick(&[0, 2, 9]);
                 document.text = if bytes.flag() { text(DOCUMENT) } else { some(bytes) };
                 cold::nexthop_update(engine, &raw const document, bytes.below(2), ptr::null_mut());
+            }
+            31 => {
+                let mut check: nexthop_check = zeroed();
+                check.struct_size = size(bytes, size_of::<nexthop_check>());
+                if checks::nexthop_poll_check(engine, now, &raw mut check, buf, cap, len) == 0 {
+                    ids.push(check.id);
+                }
+                let which = if bytes.flag() { check.id } else { id };
+                let result = u32::from(bytes.byte() % 10);
+                checks::nexthop_check_result(engine, which, result, given, some(bytes), now);
+                checks::nexthop_checks_deadline(engine, now);
             }
             _ => {
                 let mut target = 0u32;

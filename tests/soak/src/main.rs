@@ -1,5 +1,5 @@
 //! Runs a mesh for a while: threads that make attempts as fast as they can, one that changes documents and hosts, one that
-//! reads texts. In the end nothing is held, no gauge is off zero, and memory is where it was after warming up.
+//! performs checks, one that reads texts. In the end nothing is held, no gauge is off zero, and memory is where it was after warming up.
 #![expect(clippy::print_stdout, reason = "its report goes to standard output")]
 
 use nexthop::raw::{
@@ -25,6 +25,7 @@ struct Soak {
     over: AtomicBool,
     attempts: AtomicU64,
     updates: AtomicU64,
+    checks: AtomicU64,
     /// Hosts that fail now: a bit for each cluster.
     dying: Vec<AtomicBool>,
 }
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         over: AtomicBool::new(false),
         attempts: AtomicU64::new(0),
         updates: AtomicU64::new(0),
+        checks: AtomicU64::new(0),
         dying: (0..mesh::CLUSTERS).map(|_| AtomicBool::new(false)).collect(),
     };
     let began = Instant::now();
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         }
         scope.spawn(|| soak.updates());
         scope.spawn(|| soak.texts());
+        scope.spawn(|| soak.checks());
         while began.elapsed() < span {
             std::thread::sleep(Duration::from_millis(200));
             // Half of a short run, five minutes of a long one.
@@ -188,6 +191,39 @@ impl Soak {
         }
     }
 
+    /// Active checks: most pass, some fail, some are late or never reported.
+    fn checks(&self) {
+        let mut dice = Dice(99);
+        let mut held = VecDeque::new();
+        while !self.over.load(Relaxed) {
+            let polled = raw::with_local(|local| raw::poll_check(local, self.engine, 0));
+            match polled.expect("the engine is open") {
+                Some(check) => held.push_back(check),
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+            if held.len() < 40 && dice.roll(4) != 0 {
+                continue;
+            }
+            let Some(check) = held.pop_front() else { continue };
+            let result = [
+                raw::check_results::NETWORK,
+                raw::check_results::FAILED,
+                raw::check_results::DEGRADED,
+                raw::check_results::PASSIVE,
+            ];
+            let result = result.get(dice.roll(100)).copied().unwrap_or(raw::check_results::SUCCESS);
+            if dice.roll(50) != 0 {
+                self.checks.fetch_add(1, Relaxed);
+                let outcome = Outcome::default();
+                let told = raw::with_local(|local| {
+                    raw::check_result(local, self.engine, check.id, result, &outcome, b"", 0)
+                });
+                // Its time may be over, its host or cluster gone.
+                assert!(told.is_ok() || told.is_err_and(|error| error.status() == -2));
+            }
+        }
+    }
+
     /// What an operator reads.
     fn texts(&self) {
         while !self.over.load(Relaxed) {
@@ -225,10 +261,11 @@ impl Soak {
         }
         let attempts = self.attempts.load(Relaxed);
         println!(
-            "soak: {:.0} s, {attempts} attempts ({:.0} per second), {} updates, memory {} to {} MiB",
+            "soak: {:.0} s, {attempts} attempts ({:.0} per second), {} updates, {} checks, memory {} to {} MiB",
             took.as_secs_f64(),
             attempts as f64 / took.as_secs_f64(),
             self.updates.load(Relaxed),
+            self.checks.load(Relaxed),
             warm >> 20,
             most >> 20
         );

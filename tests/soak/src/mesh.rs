@@ -17,6 +17,11 @@ pub(crate) fn address(cluster: usize, host: usize) -> String {
     format!("10.{}.{}.{}:80", cluster / 200, cluster % 200, host + 1)
 }
 
+/// Clusters whose hosts are checked.
+pub(crate) fn is_checked(index: usize) -> bool {
+    index % 4 == 1
+}
+
 /// The documents of a turn. Limits, policies, weights and routes move with it; every tenth cluster comes and goes.
 pub(crate) fn document(turn: usize) -> String {
     let mut text = String::from("static_resources:\n  clusters:\n");
@@ -30,8 +35,9 @@ pub(crate) fn document(turn: usize) -> String {
              max_connections: 40, max_pending_requests: 16, retry_budget: {{budget_percent: {{value: 30}}, \
              min_retry_concurrency: 3}}}}]}}\n    outlier_detection: {{consecutive_5xx: 4, interval: 0.05s, \
              base_ejection_time: 0.02s, max_ejection_percent: 60}}\n    common_lb_config: {{update_merge_window: 0s}}\n    \
-             load_assignment: {{cluster_name: {name}, endpoints: [{{lb_endpoints: [",
+             {checks}load_assignment: {{cluster_name: {name}, endpoints: [{{lb_endpoints: [",
             name = cluster(index),
+            checks = if is_checked(index) { checks(turn) } else { String::new() },
         );
         for host in 0..4 + (index + turn) % 4 {
             let (ip, port) = (address(index, host), 80);
@@ -69,4 +75,13 @@ pub(crate) fn document(turn: usize) -> String {
         );
     }
     text
+}
+
+fn checks(turn: usize) -> String {
+    let interval = if turn.is_multiple_of(5) { "0.03s" } else { "0.02s" };
+    format!(
+        "health_checks: [{{name: a, timeout: 0.05s, interval: {interval}, no_traffic_interval: 0.02s, unhealthy_threshold: 2, \
+         healthy_threshold: 1, http_health_check: {{path: /}}}}, {{name: b, timeout: 0.05s, interval: {interval}, \
+         no_traffic_interval: 0.02s, unhealthy_threshold: 3, healthy_threshold: 1, tcp_health_check: {{}}}}]\n    "
+    )
 }

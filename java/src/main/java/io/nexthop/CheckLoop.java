@@ -30,6 +30,7 @@ public final class CheckLoop implements AutoCloseable {
   private final Set<String> told = new HashSet<>();
   private final Set<Connection> open = ConcurrentHashMap.newKeySet();
   private ScheduledFuture<?> next;
+  private volatile boolean closed;
 
   CheckLoop(Engine engine, CheckOptions options) {
     this.engine = engine;
@@ -59,7 +60,7 @@ public final class CheckLoop implements AutoCloseable {
         }
         workers.execute(() -> perform(check));
       }
-    } catch (UsageException closed) {
+    } catch (UsageException gone) {
       close();
       return;
     }
@@ -78,7 +79,7 @@ public final class CheckLoop implements AutoCloseable {
       free.release();
       try {
         timer.execute(this::round); // the result has set when this host is due again
-      } catch (RejectedExecutionException closed) {
+      } catch (RejectedExecutionException gone) {
         // nobody looks again
       }
     }
@@ -98,14 +99,17 @@ public final class CheckLoop implements AutoCloseable {
         if (failed instanceof UsageException over) {
           throw over;
         }
+        if (closed) {
+          return; // this side's doing
+        }
         check.fail(late.isDone() ? new SocketTimeoutException("the check took too long") : failed);
       } finally {
         late.cancel(false);
         open.remove(connection);
       }
-    } catch (RejectedExecutionException closed) {
+    } catch (RejectedExecutionException gone) {
       open.clear(); // given up with the loop: the time of what is under way runs out
-    } catch (IOException closed) {
+    } catch (IOException broken) {
       // closing it is all that was left to do
     }
   }
@@ -136,7 +140,7 @@ public final class CheckLoop implements AutoCloseable {
   private static void quietly(Closeable connection) {
     try {
       connection.close();
-    } catch (IOException closed) {
+    } catch (IOException broken) {
       // that is what was wanted
     }
   }
@@ -144,6 +148,7 @@ public final class CheckLoop implements AutoCloseable {
   /** Ends the threads; what is under way counts as timed out when its time is over. */
   @Override
   public void close() {
+    closed = true;
     timer.shutdownNow();
     workers.shutdownNow();
     open.forEach(CheckLoop::quietly);
