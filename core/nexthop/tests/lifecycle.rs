@@ -373,3 +373,39 @@ fn a_retried_answer_is_an_error_of_its_host() {
         );
     }
 }
+
+#[test]
+fn the_runtime_says_how_long_a_retry_waits_at_first() {
+    let mesh = |block: &str, runtime: &str| {
+        let retry = format!("retry: {{on: 5xx, times: 3{block}}}");
+        let yaml = format!(
+            "clusters: {{web: {{hosts: [10.0.0.1:80], {retry}}}}}\nnexthop: {{runtime: {{{runtime}}}}}"
+        );
+        Mesh::drawn(&yaml, Some(vec![999_999; 16]))
+    };
+    let waits = |mesh: &Mesh| {
+        let mut at = mesh.begin("web");
+        let mut waits = Vec::new();
+        loop {
+            let verdict = mesh.complete(at.attempt, 503);
+            if verdict.action != action::RETRY {
+                return waits;
+            }
+            waits.push(verdict.after_ms);
+            mesh.advance(u64::from(verdict.after_ms) * MS);
+            at = mesh.choose(at.request);
+        }
+    };
+    let key = "upstream.base_retry_backoff_ms";
+    let below = |bounds: [u32; 3]| bounds.map(|bound| 999_999 % bound).to_vec();
+    assert_eq!(waits(&mesh("", "")), below([25, 50, 100]));
+    assert_eq!(waits(&mesh("", &format!("{key}: 700"))), below([700, 1400, 2800]));
+    assert_eq!(waits(&mesh("", &format!("{key}: 0.5"))), below([25, 50, 100]), "a fraction is no number");
+    assert_eq!(waits(&mesh(", backoff: {base: 25ms}", &format!("{key}: 700"))), below([25, 50, 100]));
+    let told: serde_json::Value =
+        serde_json::from_str(&raw::text(mesh("", &format!("{key}: 700")).0, 3, "web").unwrap()).unwrap();
+    let row =
+        |field: &str| told["values"].as_array().unwrap().iter().find(|row| row["field"] == field).cloned();
+    let base = row("retry.back_off.base").unwrap();
+    assert_eq!((&base["value"], &base["from"]), (&0.7.into(), &"runtime".into()), "{base}");
+}

@@ -69,22 +69,36 @@ impl Rows<'_> {
         self.base = route;
     }
 
+    fn back_off(&mut self, retry: &RetrySpec) {
+        const BASE: &str = "upstream.base_retry_backoff_ms";
+        match self.runtime_number(BASE).filter(|_| retry.back_off.is_none()) {
+            Some(base) => {
+                self.put_runtime("retry.back_off.base", json!(base / 1000.0), BASE);
+                self.put_runtime("retry.back_off.max", json!(base / 100.0), BASE);
+            }
+            None => {
+                let spec = retry.back_off.unwrap_or_default();
+                let base = ["retry_back_off.base_interval", "backoff.base"];
+                self.put("retry.back_off.base", millis(spec.base_ms), &base);
+                self.put(
+                    "retry.back_off.max",
+                    millis(spec.max_ms),
+                    &["retry_back_off.max_interval", "backoff.max"],
+                );
+            }
+        }
+    }
+
     pub(super) fn retry(&mut self, retry: &RetrySpec) {
         let names = |matches: &[nexthop_engine::spec::HeaderMatch]| -> Value {
             matches.iter().map(|header| header.name.as_str()).collect()
         };
         let redraws = retry.host_selection_retry_max_attempts.max(1);
-        let rows: [(&str, Value, &[&str]); 13] = [
+        let rows: [(&str, Value, &[&str]); 11] = [
             ("on", json!(retry.on.names()), &["retry_policy.retry_on", "retry.on"]),
             ("num_retries", json!(retry.num_retries), &["retry_policy.num_retries", "retry.times"]),
             ("per_try_timeout", limit(retry.per_try_timeout), &["per_try_timeout", "retry.per_try"]),
             ("per_try_idle_timeout", limit(retry.per_try_idle_timeout), &["per_try_idle_timeout"]),
-            (
-                "back_off.base",
-                millis(retry.back_off.base_ms),
-                &["retry_back_off.base_interval", "backoff.base"],
-            ),
-            ("back_off.max", millis(retry.back_off.max_ms), &["retry_back_off.max_interval", "backoff.max"]),
             ("previous_hosts", json!(retry.previous_hosts), &["retry_host_predicate", "retry.avoid_tried"]),
             ("omit_canary_hosts", json!(retry.omit_canary_hosts), &["retry_host_predicate"]),
             ("host_selection_retry_max_attempts", json!(redraws), &["host_selection_retry_max_attempts"]),
@@ -100,6 +114,7 @@ impl Rows<'_> {
         for (name, value, ends) in rows {
             self.put(&format!("retry.{name}"), value, ends);
         }
+        self.back_off(retry);
         if let Some(limited) = &retry.rate_limited {
             let below = "rate_limited_retry_back_off";
             let names: Vec<&str> = limited.reset_headers.iter().map(|(name, _)| name.as_str()).collect();

@@ -53,7 +53,7 @@ pub(super) fn retry_policy(at: &At<'_>) -> Result<RetrySpec> {
         num_retries: msg.or("num_retries", default.num_retries, |n| n.u32())?,
         per_try_timeout: msg.or("per_try_timeout", Duration::ZERO, |d| d.millis())?,
         per_try_idle_timeout: msg.or("per_try_idle_timeout", Duration::ZERO, |d| d.millis())?,
-        back_off: msg.or("retry_back_off", default.back_off, back_off)?,
+        back_off: msg.map("retry_back_off", back_off)?,
         retriable_status_codes: msg.repeated("retriable_status_codes", |item| item.u32())?,
         retriable_headers: header_matches(&msg, "retriable_headers")?,
         retriable_request_headers: header_matches(&msg, "retriable_request_headers")?,

@@ -25,7 +25,7 @@ pub(crate) fn endpoints(seen: &Seen, lists: &[&List], report: &mut Vec<ReportEnt
         report.push(seen.entry(What::NotUsed, format!("the instance {id} is left out: {reason}")));
     }
     for instance in all() {
-        let Some(key) = HostKey::new(&instance.address, instance.port, Names::Allowed) else {
+        let Some(key) = HostKey::new(bare(&instance.address), instance.port, Names::Allowed) else {
             let text =
                 format!("expected an IP address or a name in {}, found {:?}", instance.id, instance.address);
             return Err(seen.fail(text));
@@ -60,6 +60,12 @@ pub(crate) fn endpoints(seen: &Seen, lists: &[&List], report: &mut Vec<ReportEnt
         }
     }
     Ok(endpoints)
+}
+
+/// Registries write IPv6 addresses with and without brackets.
+fn bare(address: &str) -> &str {
+    let inside = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inside.filter(|inside| inside.contains(':')).unwrap_or(address)
 }
 
 /// An infinite weight counts as 10,000.

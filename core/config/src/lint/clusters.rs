@@ -51,6 +51,32 @@ pub(super) fn aggregate(cluster: &Cluster<'_>, all: &BTreeMap<&str, &Cluster<'_>
     }
 }
 
+/// A composite walks on when a cluster has no host to give, and a cluster in panic gives one.
+pub(super) fn composite(cluster: &Cluster<'_>, all: &BTreeMap<&str, &Cluster<'_>>, out: &mut Out) {
+    let ClusterKind::Composite(names) = &cluster.spec.kind else { return };
+    for name in names.split_last().map_or(&[][..], |(_, before)| before) {
+        let Some(sub) = all.get(name.as_str()).filter(|sub| sub.spec.kind == ClusterKind::Hosts) else {
+            continue;
+        };
+        let judged = sub.spec.outlier.is_some() || !sub.spec.health_checks.is_empty();
+        if judged && sub.spec.panic_threshold > 0 {
+            let effect = format!(
+                "{} does not walk past {name} when all its hosts are ejected or unhealthy: they get traffic in panic",
+                cluster.spec.name
+            );
+            let paths = [
+                "common_lb_config.healthy_panic_threshold",
+                "panic",
+                "outlier_detection",
+                "outlier",
+                "health_checks",
+                "",
+            ];
+            out.note("NX-047", sub.marks.seen(&paths), effect, "set healthy_panic_threshold (panic) to 0");
+        }
+    }
+}
+
 fn limits(cluster: &Cluster<'_>, out: &mut Out) {
     let marks = cluster.marks;
     let written = |field: &str, short: &str| {

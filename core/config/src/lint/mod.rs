@@ -129,6 +129,7 @@ pub(crate) fn specs(
     for cluster in &clusters {
         clusters::cluster(cluster, &mut out);
         clusters::aggregate(cluster, &by_name, &mut out);
+        clusters::composite(cluster, &by_name, &mut out);
     }
     let mut all = Vec::new();
     for table in &tables {

@@ -35,7 +35,7 @@ pub(super) fn retry(at: &At<'_>) -> Result<RetrySpec> {
         on: conditions(&msg.need("on")?)?,
         num_retries: msg.or("times", default.num_retries, |n| n.u32())?,
         per_try_timeout: msg.or("per_try", Duration::ZERO, |d| d.short_millis())?,
-        back_off: msg.or("backoff", default.back_off, back_off)?,
+        back_off: msg.map("backoff", back_off)?,
         previous_hosts: avoid_tried,
         host_selection_retry_max_attempts: match avoid_tried {
             true => AVOID_TRIED_DRAWS,

@@ -78,9 +78,16 @@ fn weights_that_are_none_and_addresses_that_are_wrong() {
         let host = &loaded.specs.clusters[0].endpoints.localities[0].endpoints[0];
         assert_eq!(host.metadata.0["nexthop"]["weight"], Value::Number(weight), "{fields}");
     }
+    for text in ["fd00::1", "[fd00::1]"] {
+        let loaded = read(&format!("[{{\"host\": \"{text}\", \"port\": 80}}]")).unwrap();
+        let host = &loaded.specs.clusters[0].endpoints.localities[0].endpoints[0];
+        assert_eq!(host.address, "[fd00::1]:80", "with brackets and without");
+    }
     for (text, sentence) in [
         ("[{\"host\": \"10.0.0.1/8\", \"port\": 80}]", "expected an IP address or a name"),
         ("[{\"host\": \"a b\", \"port\": 80}]", "expected an IP address or a name"),
+        ("[{\"host\": \"[10.0.0.1]\", \"port\": 80}]", "expected an IP address or a name"),
+        ("[{\"host\": \"[::1\", \"port\": 80}]", "expected an IP address or a name"),
         ("[{\"host\": \"10.0.0.1\", \"port\": 65536}]", "from 0 to 65535"),
         ("[{\"host\": \"10.0.0.1\", \"port\": \"http\"}]", "from 0 to 65535"),
         ("{\"hosts\": [{\"ip\": \"::1\", \"port\": -1}]}", "from 0 to 65535"),

@@ -313,7 +313,7 @@ fn retry_and_hash_of_the_cluster() {
     assert_eq!(retry.per_try_timeout, Duration::from_millis(100));
     assert!(retry.previous_hosts);
     assert_eq!(retry.host_selection_retry_max_attempts, 3);
-    assert_eq!(retry.back_off, BackOffSpec { base_ms: 30, max_ms: 100 });
+    assert_eq!(retry.back_off, Some(BackOffSpec { base_ms: 30, max_ms: 100 }));
     for bad in [
         "retry_host_predicate: [{name: envoy.retry_host_predicates.previous_hosts}]",
         "retry_options_predicates: [{name: x}]",

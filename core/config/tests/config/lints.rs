@@ -233,6 +233,8 @@ fn retries() {
     use Severity::{Note, Warning};
     let way = |route: &str| routed(3, "lb_policy: ROUND_ROBIN", route);
     let policy = |fields: &str| way(&format!("retry_policy: {{{fields}}}"));
+    let hosts = |count: usize| routed(count, "type: STATIC", "retry_policy: {retry_on: reset}");
+    tells("NX-046", Warning, &format!("{ROUTE}.retry_policy"), &hosts(0), &hosts(1));
     let at = |field: &str| format!("{ROUTE}.retry_policy.{field}");
     let good = policy("retry_on: connect-failure, per_try_timeout: 1s");
     tells("NX-012", Warning, &at("per_try_timeout"), &policy("retry_on: reset, per_try_timeout: 15s"), &good);
@@ -334,6 +336,20 @@ fn tried_hosts_and_hashes() {
         &routed(2, &limits(""), high),
         &routed(2, &both, high),
     );
+}
+
+#[test]
+fn clusters_that_a_composite_does_not_walk_past() {
+    let text = |panic: u32, chain: &str| {
+        format!(
+            "clusters: {{a: {{hosts: [10.0.0.1:80, 10.0.0.2:80], panic: {panic}, outlier: {{consecutive_5xx: 3}}}}, \
+             b: {{hosts: [10.0.1.1:80]}}, outer: {{composite: {chain}}}}}"
+        )
+    };
+    let path = "clusters.a.panic";
+    tells("NX-047", Severity::Note, path, &text(50, "[a, b]"), &text(0, "[a, b]"));
+    // Behind the last one there is nobody to walk to.
+    tells("NX-047", Severity::Note, path, &text(50, "[a, b]"), &text(50, "[b, a]"));
 }
 
 #[test]

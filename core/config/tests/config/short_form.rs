@@ -48,7 +48,8 @@ fn clusters() {
     let retry = web.retry.as_ref().unwrap();
     assert_eq!((retry.on, retry.num_retries), (RetryOn::FIVE_XX | RetryOn::CONNECT_FAILURE, 2));
     assert_eq!((retry.per_try_timeout, retry.previous_hosts), (Duration::from_millis(200), true));
-    assert_eq!((retry.back_off.base_ms, retry.back_off.max_ms), (25, 250));
+    let back_off = retry.back_off.unwrap();
+    assert_eq!((back_off.base_ms, back_off.max_ms), (25, 250));
     let limits = &web.breakers.thresholds[0];
     assert_eq!((limits.max_connections, limits.max_pending_requests), (100, 50));
     assert_eq!(web.outlier.as_ref().unwrap().max_ejection_percent, 50);

@@ -306,6 +306,7 @@ impl<'a> Walk<'a> {
         if number > 1 {
             st.is_retry = true;
             st.remaining = st.remaining.saturating_sub(number - 1);
+            st.back_off.settle(self.snapshot.runtime.base_retry_backoff_ms);
             for _ in 2..number.min(64) {
                 st.back_off.skip();
             }

@@ -611,7 +611,10 @@ impl<'a> Walk<'a> {
         } else {
             match seen.limited.and_then(|interval| rate_limited_ms(interval, self.random)) {
                 Some(after_ms) => (after_ms, reason::BACKOFF_RATELIMITED),
-                None => (st.back_off.next(self.random), reason::BACKOFF),
+                None => {
+                    st.back_off.settle(self.snapshot.runtime.base_retry_backoff_ms);
+                    (st.back_off.next(self.random), reason::BACKOFF)
+                }
             }
         };
         match self.waits(st, seen, drawn) {

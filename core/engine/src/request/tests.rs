@@ -48,7 +48,7 @@ fn retry(on: &str, num_retries: u32) -> RetrySpec {
     RetrySpec {
         on: RetryOn::parse(on).0,
         num_retries,
-        back_off: BackOffSpec { base_ms: 1, max_ms: 1 },
+        back_off: Some(BackOffSpec { base_ms: 1, max_ms: 1 }),
         ..RetrySpec::default()
     }
 }
@@ -230,8 +230,10 @@ fn bodies_that_still_arrive() {
             continue;
         }
         ran += 1;
-        let late =
-            Some(RetrySpec { back_off: BackOffSpec { base_ms: 5_000, max_ms: 5_000 }, ..retry("5xx", 1) });
+        let late = Some(RetrySpec {
+            back_off: Some(BackOffSpec { base_ms: 5_000, max_ms: 5_000 }),
+            ..retry("5xx", 1)
+        });
         let (policy, timeout) = match id {
             _ if id.ends_with("507") => (late, 15_000),
             _ if id.ends_with("no retry policy") => (None, 15_000),

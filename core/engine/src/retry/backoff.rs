@@ -14,6 +14,18 @@ impl BackOff {
     /// For requests that are never retried.
     pub(crate) const NONE: Self = Self { next_ms: 1, max_ms: 1 };
 
+    /// Nobody has said anything: see [`settle`](Self::settle).
+    pub(crate) const OPEN: Self = Self { next_ms: 0, max_ms: 0 };
+
+    /// Makes an open one definite: `base_ms` (`None` = 25) and ten times as much.
+    #[inline]
+    pub(crate) fn settle(&mut self, base_ms: Option<u64>) {
+        if *self == Self::OPEN {
+            let spec = base_ms.map(|base_ms| BackOffSpec { base_ms, max_ms: base_ms.saturating_mul(10) });
+            *self = Self::new(&spec.unwrap_or_default());
+        }
+    }
+
     /// Before the first retry. Intervals over 49 days act as 49 days.
     pub fn new(spec: &BackOffSpec) -> Self {
         let bound = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX).max(1);

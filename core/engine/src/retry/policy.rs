@@ -53,7 +53,7 @@ impl RetryPolicy {
             num_retries: spec.num_retries,
             per_try_timeout: nanos(spec.per_try_timeout),
             per_try_idle_timeout: nanos(spec.per_try_idle_timeout),
-            back_off: BackOff::new(&spec.back_off),
+            back_off: spec.back_off.as_ref().map_or(BackOff::OPEN, BackOff::new),
             status_codes: status_codes.into(),
             response_headers: compile(&spec.retriable_headers)?,
             request_headers: compile(&spec.retriable_request_headers)?,

@@ -123,8 +123,8 @@ pub struct RetrySpec {
     pub per_try_timeout: Duration,
     /// Zero = off (the default).
     pub per_try_idle_timeout: Duration,
-    /// Exponential back-off. Defaults to 25 ms / 250 ms.
-    pub back_off: BackOffSpec,
+    /// Exponential back-off. `None`: from the runtime's `upstream.base_retry_backoff_ms` (default 25) to ten times that.
+    pub back_off: Option<BackOffSpec>,
     /// For the condition `retriable-status-codes`.
     pub retriable_status_codes: Vec<u32>,
     /// For the condition `retriable-headers`; any match counts.
@@ -156,7 +156,7 @@ impl Default for RetrySpec {
             num_retries: 1,
             per_try_timeout: Duration::ZERO,
             per_try_idle_timeout: Duration::ZERO,
-            back_off: BackOffSpec::default(),
+            back_off: None,
             retriable_status_codes: Vec::new(),
             retriable_headers: Vec::new(),
             retriable_request_headers: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod compact;
 mod facts;
+mod gray;
 mod live;
 mod other;
 mod outlier;
@@ -45,6 +46,7 @@ pub fn job(case: &Case) -> Result<Job, String> {
     let folder = case.file.split('/').next().unwrap_or("");
     let (scripts, judge) = match (folder, case.file.as_str()) {
         ("envoy-live", _) => live::convert(case)?,
+        ("gray", _) => gray::convert(case)?,
         (_, "composite/other_live.json") if case.id.starts_with("previous_priorities") => {
             sentences::priorities(case)?
         }

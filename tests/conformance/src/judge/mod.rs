@@ -3,6 +3,7 @@
 pub mod compact;
 mod counters;
 pub mod figures;
+pub mod gray;
 pub mod live;
 pub mod outlier;
 pub mod sentences;

@@ -54,7 +54,7 @@ fn specs(random: &mut Xoshiro256) -> Specs {
             per_try_timeout: ms(per_try),
             previous_hosts: number(2) == 0,
             previous_priorities: (number(3) == 0).then_some(1),
-            back_off: BackOffSpec { base_ms: 1 + number(10), max_ms: 20 },
+            back_off: Some(BackOffSpec { base_ms: 1 + number(10), max_ms: 20 }),
             ..retry("5xx,reset,connect-failure", RETRIES)
         };
         let mut spec = ClusterSpec {
