@@ -32,10 +32,15 @@ pub fn abi(data: &[u8]) {
     let gone = engine();
     assert_eq!(cold::nexthop_engine_free(gone), 0);
     std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|| calls(rest, [engines[1], engines[0], gone]));
-        }
+        let others: Vec<_> =
+            (1..threads).map(|_| scope.spawn(|| calls(rest, [engines[1], engines[0], gone]))).collect();
         calls(rest, [engines[0], engines[1], gone]);
+        // Joined by hand: the scope's end does not wait for what threads keep for themselves to be freed.
+        for other in others {
+            if let Err(panic) = other.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
     });
     for engine in engines {
         // SAFETY: the struct says its size.
