@@ -52,6 +52,8 @@ class Server(asyncio.Protocol):
         if action.end:
             self.transport.close()
             return
+        # A rewrite may leave a path without its slash; a URL, which nexthop makes of it, has one.
+        path = path if path.startswith("/") else "/" + path
         got = [path, headers.get("host", ""), headers.get("x-envoy-attempt-count", "")]
         lines = [f"HTTP/1.1 {action.status} -", "content-length: 0", "x-got: " + " ".join(got)]
         lines += [f"{name}: {value}" for name, value in action.headers]
