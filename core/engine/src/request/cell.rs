@@ -86,7 +86,11 @@ impl<T> Locked<T> {
         if self.word.load(Acquire) == PARKED {
             return Guard { of: self };
         }
-        self.lock().unwrap_or(Guard { of: self })
+        self.lock().unwrap_or_else(|| {
+            // Parked meanwhile: what its last holder wrote is seen from here on.
+            self.word.load(Acquire);
+            Guard { of: self }
+        })
     }
 }
 
