@@ -3,7 +3,7 @@
 use crate::args;
 use crate::attempt::{failure_number, failures};
 use crate::engine::Engine;
-use crate::error::{self, cold, module};
+use crate::error::{cold, module};
 use crate::fork::detached;
 use crate::headers;
 use crate::host::Host;
@@ -193,7 +193,7 @@ impl Check {
 
 /// Seconds until checks are due, `None` when nothing is checked.
 pub(crate) fn deadline(py: Python<'_>, engine: u64) -> PyResult<Option<f64>> {
-    raw::checks_deadline(engine, NOW).map(crate::values::seconds).map_err(|error| error::cold(py, &error))
+    raw::checks_deadline(engine, NOW).map(crate::values::seconds).map_err(|error| cold(py, &error))
 }
 
 /// The ready-made loops.

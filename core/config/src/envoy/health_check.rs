@@ -5,6 +5,7 @@ use super::matcher::string_match;
 use super::route_action::bytes_of_base64;
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
+use crate::report::What;
 use nexthop_engine::spec::{HealthCheckSpec, HttpProbe, Probe, Protocol};
 use std::collections::BTreeSet;
 
@@ -95,6 +96,12 @@ pub(super) fn health_checks(at: &At<'_>, protocol: Protocol) -> Result<Vec<Healt
             return Err(item.fail("of several health checks each needs a name of its own"));
         }
         list.push(spec);
+    }
+    if count > 0 {
+        at.note(
+            What::NotUsed,
+            "does nothing until the program performs the checks, with the ready-made loop of its language or by hand",
+        );
     }
     Ok(list)
 }

@@ -150,6 +150,22 @@ fn how_endpoints_are_checked() {
 }
 
 #[test]
+fn the_report_says_that_a_program_has_to_perform_them() {
+    let text = format!(
+        "clusters: [{{name: c, health_checks: [{{{BASE}, event_log_path: /x, tcp_health_check: {{}}}}]}}, {{name: d, health_checks: []}}]"
+    );
+    let entries = crate::read(&text).unwrap().report.entries;
+    let seen: Vec<(&str, bool)> = entries
+        .iter()
+        .map(|entry| (entry.path.as_str(), entry.text.contains("performs the checks")))
+        .collect();
+    assert_eq!(
+        seen,
+        [("clusters[0].health_checks[0].event_log_path", false), ("clusters[0].health_checks", true)]
+    );
+}
+
+#[test]
 fn error_matchers() {
     let with = |matcher: &str| -> Result<Option<ErrorMatch>, ConfigError> {
         let text = format!(

@@ -70,12 +70,12 @@ impl Core {
     fn compile_again(&self, master: &mut Master, specs: &Specs, now: Time) {
         let generation = master.policies.as_ref().map_or(0, |policies| policies.generation + 1);
         let gates = Gates::build(specs, &self.gates.lock().clone(), now);
-        let mut wants = self.wants.lock();
-        // They have been compiled before, so this cannot fail.
-        let Ok(policies) = Policies::compile(specs, generation, &mut master.names, &mut wants, true, &gates)
-        else {
-            return;
+        let compiled = {
+            let mut wants = self.wants.lock();
+            Policies::compile(specs, generation, &mut master.names, &mut wants, true, &gates)
         };
+        // They have been compiled before, so this cannot fail.
+        let Ok(policies) = compiled else { return };
         if let Some(old) = master.policies.replace(Arc::new(policies)) {
             self.old_policies.lock().push(old);
         }
