@@ -59,7 +59,7 @@ compile "$out/owners" ffi/tests/c/owners.cpp $shared
 for test in handles arguments threads fork beyond checks owners; do "$out/$test"; done
 if [ "$quick" = --quick ]; then "$out/documents" --small; else "$out/documents"; fi
 
-for example in script retry event_loop checks; do
+for example in script retry event_loop event_log checks; do
   # shellcheck disable=SC2086
   compile "$out/$example" examples/c/$example.c $shared
 done
@@ -81,6 +81,8 @@ two: client gone
 one: answer 200
 three: send attempt 1
 three: answer 200'
+says event_log 'EJECT 10.0.0.1:80
+UNEJECT 10.0.0.1:80'
 # The back-off is drawn, so that it may be 0: no wait.
 for loop in retry retry_cpp; do
   "$out/$loop" | grep -v '^wait for backoff$' | sed 's/ within .* ms//' | tr '\n' ';' >"$out/$loop.out"

@@ -30,6 +30,7 @@ type Engine struct {
 	handed  map[uint64]struct{} // stateless attempts whose body was handed over
 	// Length of handed, so that Cancel need not lock.
 	handedCount atomic.Int32
+	logs        map[*eventLog]struct{} // that run
 	cleanup     runtime.Cleanup
 }
 
@@ -141,6 +142,7 @@ func (e *Engine) Close() error {
 	if !e.made() {
 		return errNoEngine
 	}
+	e.endLogs()
 	e.cleanup.Stop()
 	err := checked(func() C.nexthop_status { return C.nexthop_engine_free(e.id) })
 	e.wakeAll()

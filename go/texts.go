@@ -170,17 +170,22 @@ func (e *Engine) Events() ([]json.RawMessage, error) {
 	if !e.made() {
 		return nil, errNoEngine
 	}
-	defer runtime.KeepAlive(e)
 	var events []json.RawMessage
 	for {
-		line, err := text(func(buf *C.char, n C.size_t, needed *C.size_t) C.nexthop_status {
-			return C.nexthop_poll_event(e.id, buf, n, needed)
-		})
+		line, err := e.event()
 		if err != nil || len(line) == 0 {
 			return events, err
 		}
 		events = append(events, line)
 	}
+}
+
+// event takes the oldest event; empty when there is none.
+func (e *Engine) event() (json.RawMessage, error) {
+	defer runtime.KeepAlive(e)
+	return text(func(buf *C.char, n C.size_t, needed *C.size_t) C.nexthop_status {
+		return C.nexthop_poll_event(e.id, buf, n, needed)
+	})
 }
 
 func (e *Engine) text(what C.uint32_t, argument string) ([]byte, error) {

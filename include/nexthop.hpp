@@ -466,6 +466,21 @@ class Engine {
         detail::grow(text, [&](char* b, size_t c, size_t* l) { return nexthop_poll_event(id_, b, c, l); });
     return answer(status, text);
   }
+  // One round of an event log, for a thread or timer of yours: runs due maintenance, then hands each event to the sink, a
+  // callable over std::string_view, as a line of JSON without an end. Gives how many there were. What the sink throws
+  // goes on to the caller; its event is lost. Events are polled here alone.
+  template <class Sink>
+  Result<size_t> log_events(Sink&& sink) const {
+    auto bits = maintain();
+    if (!bits) return bits.error();
+    size_t lines = 0;
+    for (;; lines++) {
+      auto line = poll_event();
+      if (!line && line.error().status != NEXTHOP_EMPTY) return line.error();
+      if (!line) return lines;
+      sink(std::string_view(*line));
+    }
+  }
   Result<std::vector<nexthop_ready>> poll_ready() const {
     std::vector<nexthop_ready> all;
     nexthop_ready some[32];

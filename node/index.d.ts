@@ -170,6 +170,12 @@ export declare class Engine implements Disposable {
   lint(): { findings: Array<Record<string, unknown>> };
   /** Drains the events, oldest first. */
   events(): Array<Record<string, unknown>>;
+  /**
+   * Runs due maintenance every so often and hands each event to `sink`, as a line of JSON: a path (appended to, with
+   * synchronous writes), a stream, a logger with `info`, or a function. An unref'ed timer: it keeps no process alive. A line
+   * whose sink throws is kept for the next round. Closing the engine closes it. Throws `ERR_NEXTHOP_INVALID`, `_CLOSED`.
+   */
+  logEvents(sink: EventSink, options?: EventLogOptions): EventLog;
   readonly info: { readonly epoch: number; readonly liveRequests: number; readonly seed: bigint };
 
   /**
@@ -195,6 +201,23 @@ export declare class Engine implements Disposable {
   /** Ends the engine for every thread; in a thread that joined it, ends what this thread has open and leaves it. */
   close(): void;
   [Symbol.dispose](): void;
+}
+
+export type EventSink = string | URL | NodeJS.WritableStream | { info(line: string): void } | ((line: string) => void);
+
+export interface EventLogOptions {
+  /** Milliseconds between two rounds, above 0; 1,000 by default. */
+  every?: number;
+}
+
+/** A log of an engine's events. Two logs of one engine share them: each line goes to one of them. */
+export interface EventLog extends Disposable {
+  /** Why the sink failed in the newest round. */
+  readonly error?: Error;
+  /** Writes now what there is; the number of lines. Throws what the sink throws. */
+  flush(): number;
+  /** Ends the timer and writes what is left; what the sink throws then is in `error`. */
+  close(): void;
 }
 
 /** One downstream request: retries, back-off and queueing are all `chooseHost` asked again. */

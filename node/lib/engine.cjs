@@ -10,6 +10,7 @@ const { Request, plain } = require('./request.cjs');
 const { Attempt } = require('./attempt.cjs');
 const { Wait, Refusal, milliseconds } = require('./values.cjs');
 const { cold, hotError, invalid, statusError, UsageError, WouldWaitError } = require('./errors.cjs');
+const { EventLog } = require('./event_log.cjs');
 const { changes, SET, ENDPOINTS } = require('./hosts.cjs');
 const { Loop, due } = require('./health.cjs');
 
@@ -81,6 +82,7 @@ class Engine {
   #binding;
   #maintenance = undefined;
   #checks = undefined;
+  #logs = new Set();
 
   constructor(secret, binding) {
     if (secret !== constructing) throw invalid('an engine is made with Engine.fromFile or Engine.fromString');
@@ -259,6 +261,13 @@ class Engine {
     }
   }
 
+  /** Hands each event to a sink, on a timer that does not keep the process alive. */
+  logEvents(sink, options) {
+    const log = new EventLog(this.#binding, () => this.maintain(), (one) => this.#logs.delete(one), sink, options);
+    this.#logs.add(log);
+    return log;
+  }
+
   get info() {
     const [epoch, liveRequests, seed] = cold(native.engineInfo, this.#binding.id);
     return { epoch, liveRequests, seed };
@@ -345,6 +354,7 @@ class Engine {
   close() {
     const binding = this.#binding;
     if (binding.closed) return;
+    for (const log of this.#logs) log.close();
     binding.closed = true;
     this.#maintenance?.stop();
     this.#checks?.stop();

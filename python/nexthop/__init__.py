@@ -11,6 +11,7 @@ import os as _os
 
 from . import _nexthop
 from ._errors import ConfigError, Error, InternalError, Refused, UnreportedWarning, UsageError
+from ._event_log import EventLog
 from ._nexthop import (
     UNAVAILABLE,
     Attempt,
@@ -24,7 +25,7 @@ from ._nexthop import (
     Wait,
     __version__,
 )
-from ._types import Head, Headers, HostFields, Metric, Note, Options
+from ._types import EventSink, Head, Headers, HostFields, Metric, Note, Options
 
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_nexthop._after_fork_in_child)
@@ -36,6 +37,8 @@ __all__ = [
     "ConfigError",
     "Engine",
     "Error",
+    "EventLog",
+    "EventSink",
     "Head",
     "Headers",
     "Host",

@@ -10,7 +10,8 @@ from typing_extensions import Self, Unpack
 
 from ._checks import Checks
 from ._errors import Refused
-from ._types import Dialect, Document, Head, Headers, HostFields, Metric, Note, Options
+from ._event_log import EventLog
+from ._types import Dialect, Document, EventSink, Head, Headers, HostFields, Metric, Note, Options
 
 _T = TypeVar("_T")
 
@@ -102,6 +103,20 @@ class Engine:
         self, *, others: Callable[[Check], object] | None = None, ssl: SSLContext | None = None
     ) -> Checks:
         """The same in a daemon thread."""
+    def events(self) -> list[dict[str, Any]]:
+        """Takes what happened since the last call, oldest first."""
+    def log_events(self, sink: EventSink, *, every: float = 1.0) -> EventLog:
+        """Starts a daemon thread that every so many seconds runs due maintenance and hands each event to `sink`, as a line
+        of JSON, until the log or the engine is closed or the interpreter ends.
+
+        `sink` is a path (appended to, opened for each line), a `logging.Logger` (level INFO), an open file, or a function.
+        A line whose sink raises is kept for the next round; `EventLog.error` tells.
+        """
+    def log_events_async(self, sink: EventSink, *, every: float = 1.0) -> Coroutine[Any, Any, None]:
+        """The same as a task of asyncio or trio, until it is cancelled or the engine is closed."""
+    def _event(self) -> str | None: ...
+    @property
+    def _logs(self) -> list[EventLog]: ...
     def maintain(self) -> float | None:
         """Runs what is due; seconds until it is due again, None when nothing is."""
     def advance(self, seconds: float) -> None:

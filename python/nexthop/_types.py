@@ -1,7 +1,9 @@
 """Shapes of keyword arguments."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypedDict, Union
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from logging import Logger, LoggerAdapter
+from os import PathLike
+from typing import Any, Literal, Protocol, TypedDict, Union
 
 from typing_extensions import Required
 
@@ -13,6 +15,18 @@ Headers = Union[Mapping[str, str], Iterable[tuple[str, str]], Iterable[tuple[byt
 # caller keeps, no retry any more; `interim`: an interim response arrived.
 Note = Union[
     Literal["connected"], Literal["sent"], Literal["body_complete"], Literal["retry_abandoned"], Literal["interim"]
+]
+
+
+class SupportsWrite(Protocol):
+    """A file."""
+
+    def write(self, _text: Any, /) -> object: ...
+
+
+# Where an event log writes to: a path; a logger, at level INFO; something with `write`; a function of a line.
+EventSink = Union[
+    str, "PathLike[str]", Logger, "LoggerAdapter[Any]", SupportsWrite, Callable[[str], object]
 ]
 
 

@@ -72,6 +72,7 @@ mod choice;
 #[cfg(feature = "tokio")]
 mod driver;
 mod engine_face;
+pub mod event_log;
 mod failures;
 mod header_block;
 #[cfg(feature = "tower")]
@@ -93,6 +94,7 @@ pub use choice::{Choice, Refusal, Wait};
 #[cfg(feature = "tokio")]
 pub use driver::{Declined, Driver, Reply, Upstream};
 pub use engine_face::{Engine, HostRef, Target, Text};
+pub use event_log::EventLog;
 pub use failures::{AsFailure, failure_of};
 pub use header_block::HeaderBlock;
 #[cfg(feature = "tower")]

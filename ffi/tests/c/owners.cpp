@@ -24,11 +24,15 @@ static const char document[] =
     "retry: {on: [5xx], times: 1, backoff: {base: 25ms, max: 250ms}}}\n"
     "  narrow: {hosts: [10.0.1.1:80], limits: {connections: 1, pending: 1, requests: 10}}\n";
 
-static nexthop::Engine mesh() {
+static nexthop_options manual() {
   auto options = nexthop::options();
   options.clock = NEXTHOP_CLOCK_MANUAL;
   options.workers = 1;
-  auto made = nexthop::Engine::from_text(document, options);
+  return options;
+}
+
+static nexthop::Engine mesh() {
+  auto made = nexthop::Engine::from_text(document, manual());
   CHECK(made);
   return std::move(made).value();
 }
@@ -166,6 +170,20 @@ int main() {
   CHECK(nexthop::name(NEXTHOP_NAMES_WAIT, NEXTHOP_WAIT_QUEUE) == "queue");
 
   checks();
+  {  // a round of an event log: an ejection, and its end in a process without traffic
+    auto sick = nexthop::Engine::from_text(
+        "clusters: {web: {hosts: [10.0.0.1:80], outlier: {consecutive_5xx: 1, eject: 30s, max_percent: 100}}}", manual());
+    std::string log;
+    auto sink = [&log](std::string_view line) { log.append(line).append("\n"); };
+    CHECK(sick->log_events(sink).value() == 0);
+    CHECK(sick->pick(sick->resolve("web").value(), 1)->attempt->complete(500u).code == NEXTHOP_OK);
+    CHECK(sick->log_events(sink).value() == 1 && log.find("\"action\":\"EJECT\"") != std::string::npos);
+    CHECK(sick->advance(41000000000u) == NEXTHOP_OK);
+    CHECK(sick->log_events(sink).value() == 1 && log.find("\"action\":\"UNEJECT\"") != std::string::npos);
+    CHECK(log.back() == '\n' && log.front() == '{');
+    sick->close();
+    CHECK(sick->log_events(sink).error().status == NEXTHOP_CLOSED);
+  }
 
   auto moved = std::move(engine);
   CHECK(engine.id().id == 0 && moved.pick(web, 1)->go());

@@ -47,6 +47,12 @@ for (const check of engine.checks()) {
   void seen;
 }
 const soon: number = engine.checksDeadline();
+using log = engine.logEvents('events.jsonl', { every: 500 });
+engine.logEvents(process.stderr);
+engine.logEvents(console);
+engine.logEvents((line: string) => void line);
+const lines: number = log.flush();
+void lines;
 const error: NexthopError = new Error() as UsageError | WouldWaitError | RefusedError | ConfigError;
 const code: string = error.code;
 

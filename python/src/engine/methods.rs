@@ -12,8 +12,25 @@ use crate::request::{Request, Step};
 use crate::values::Done;
 use nexthop::raw::{self, Asked, Decision, Document, HostChange, NOW, Options, bits, host_op, kind};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyModule, PyString, PyTuple, PyType};
 use std::sync::Arc;
+
+/// A loop of `nexthop._event_log`; every second when nothing else is said.
+fn event_log<'py>(
+    engine: &Bound<'py, Engine>,
+    how: &str,
+    sink: &Bound<'py, PyAny>,
+    every: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    static LOGS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let py = engine.py();
+    let module = error::module(py, &LOGS, "nexthop._event_log")?;
+    match every {
+        Some(every) => module.call_method1(how, (engine, sink, every)),
+        None => module.call_method1(how, (engine, sink, 1.0)),
+    }
+}
 
 impl Engine {
     fn made(py: Python<'_>, options: &Options, documents: &[Document<'_>]) -> PyResult<Self> {
@@ -349,6 +366,36 @@ impl Engine {
         check::loops(slf.py())?.getattr("start_checks")?.call1((slf, others, ssl))
     }
 
+    /// The oldest event as a line of JSON.
+    fn _event(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        raw::poll_event(self.id).map_err(|error| cold(py, &error))
+    }
+
+    #[getter]
+    fn _logs(&self, py: Python<'_>) -> Py<PyList> {
+        self.logs.clone_ref(py)
+    }
+
+    /// A thread that hands each event to a sink.
+    #[pyo3(signature = (sink, *, every=None), text_signature = "($self, sink, *, every=1.0)")]
+    fn log_events<'py>(
+        slf: &Bound<'py, Self>,
+        sink: &Bound<'py, PyAny>,
+        every: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        event_log(slf, "start", sink, every)
+    }
+
+    /// The same in a task.
+    #[pyo3(signature = (sink, *, every=None), text_signature = "($self, sink, *, every=1.0)")]
+    fn log_events_async<'py>(
+        slf: &Bound<'py, Self>,
+        sink: &Bound<'py, PyAny>,
+        every: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        event_log(slf, "run", sink, every)
+    }
+
     /// Runs due maintenance; seconds until it is due again, `None` when nothing is.
     fn maintain(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         let bits = detached(py, || raw::maintain(self.id, NOW)).map_err(|error| cold(py, &error))?;
@@ -419,6 +466,10 @@ impl Engine {
 
     /// Ends the engine: every request and attempt of it is over.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        // What their sinks say is in their `error`.
+        for log in self.logs.bind(py).get_slice(0, self.logs.bind(py).len()) {
+            log.call_method0("close")?;
+        }
         let freed = detached(py, || raw::engine_free(self.id));
         crate::waiters::wake_all(py);
         match freed {

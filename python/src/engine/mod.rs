@@ -36,6 +36,8 @@ pub(crate) struct Engine {
     want: AtomicU32,
     /// Sets by number; they never change.
     sets: Mutex<Vec<Option<Names>>>,
+    /// Event logs that run; closed with the engine.
+    logs: Py<PyList>,
 }
 
 impl Engine {
@@ -47,6 +49,7 @@ impl Engine {
             hosts: PyList::empty(py).unbind(),
             want: AtomicU32::new(0),
             sets: Mutex::default(),
+            logs: PyList::empty(py).unbind(),
         }
     }
 

@@ -10,13 +10,15 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Clusters and routes as documents describe them, with what they have learned. Any thread may call anything;
- * nothing here waits, and no thread is started but by {@link #startChecks()}. Closing it ends everything that came from it.
+ * nothing here waits, and no thread is started but by {@link #startChecks()} and {@code logEvents}. Closing it ends
+ * everything that came from it.
  */
 public final class Engine implements AutoCloseable {
   private static final int STATS = 1;
@@ -48,6 +50,7 @@ public final class Engine implements AutoCloseable {
   private final AtomicBoolean closed = new AtomicBoolean();
   private final Map<String, Target> targets = new ConcurrentHashMap<>();
   private final Map<Long, Request> waiting = new ConcurrentHashMap<>();
+  private final Set<EventLog> logs = ConcurrentHashMap.newKeySet();
   private Target lastTarget = new Target("", 0);
 
   Engine(long id, Executor executor) {
@@ -348,17 +351,69 @@ public final class Engine implements AutoCloseable {
    */
   public List<Map<String, Object>> events() {
     List<Map<String, Object>> all = new ArrayList<>();
-    for (;;) {
-      byte[] line = Native.pollEvent(id);
-      if (line == null) {
-        int status = Native.lastStatus();
-        if (status == Errors.EMPTY) {
-          return all;
-        }
-        throw Errors.of(status);
-      }
-      all.add(Json.object(new String(line, StandardCharsets.UTF_8)));
+    for (String line = pollEvent(); line != null; line = pollEvent()) {
+      all.add(Json.object(line));
     }
+    return all;
+  }
+
+  /** The oldest event as a line of JSON; null when there is none. */
+  String pollEvent() {
+    try {
+      byte[] line = Native.pollEvent(id);
+      if (line != null) {
+        return new String(line, StandardCharsets.UTF_8);
+      }
+      int status = Native.lastStatus();
+      if (status == Errors.EMPTY) {
+        return null;
+      }
+      throw Errors.of(status);
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * Starts a daemon thread that runs due maintenance every so often and hands each event to a sink, as a line of JSON, until
+   * the log or the engine is closed. A line whose sink throws is kept for the next round.
+   *
+   * @throws UsageException {@code invalid}: {@code every} is not above 0; {@code closed}
+   */
+  public EventLog logEvents(EventLog.Sink sink, Duration every) {
+    EventLog log = new EventLog(this, sink, every);
+    logs.add(log);
+    log.start();
+    return log;
+  }
+
+  /** The same every second. */
+  public EventLog logEvents(EventLog.Sink sink) {
+    return logEvents(sink, Duration.ofSeconds(1));
+  }
+
+  /** Appends each event to a file, every second; it is opened for each line, so that it may be moved away at any time. */
+  public EventLog logEvents(Path file) {
+    return logEvents(EventLog.to(file));
+  }
+
+  /** Appends each event to a file. */
+  public EventLog logEvents(Path file, Duration every) {
+    return logEvents(EventLog.to(file), every);
+  }
+
+  /** Gives each event to a logger at level INFO, every second. */
+  public EventLog logEvents(System.Logger logger) {
+    return logEvents(EventLog.to(logger));
+  }
+
+  /** Gives each event to a logger at level INFO. */
+  public EventLog logEvents(System.Logger logger, Duration every) {
+    return logEvents(EventLog.to(logger), every);
+  }
+
+  void forget(EventLog log) {
+    logs.remove(log);
   }
 
   /**
@@ -457,6 +512,7 @@ public final class Engine implements AutoCloseable {
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {
+      List.copyOf(logs).forEach(EventLog::close);
       cleanable.clean();
       List.copyOf(waiting.values()).forEach(Request::wake);
     }
