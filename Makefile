@@ -5,6 +5,7 @@ VECTORS ?= tests/vectors
 CARGO ?= cargo
 SEEDS ?= 1000
 MINUTES ?= 10
+PREEMPTIONS ?= 2
 # A fixed set, about a minute.
 PARITY_SEEDS = 99
 RUST_CRATES = --workspace --exclude nexthop-python --exclude nexthop-node
@@ -12,7 +13,7 @@ RUST_CRATES = --workspace --exclude nexthop-python --exclude nexthop-node
 .PHONY: help demo test bench lint build conformance generate clean \
   build-rust build-c build-python build-node build-java build-go \
   test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance \
-  test-parity test-soak parity soak fuzz sanitize
+  test-parity test-soak test-loom parity soak fuzz loom sanitize
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,9 +42,11 @@ test: export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/test
 test: export CARGO_PROFILE_RELEASE_LTO = off
 test: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
 test: export CARGO_PROFILE_RELEASE_OPT_LEVEL = 1
-test: test-generated test-rust test-translated test-c test-python test-node test-java test-go test-conformance test-parity test-soak ## Run every test of every face
+test: test-generated test-rust test-loom test-translated test-c test-python test-node test-java test-go test-conformance test-parity test-soak ## Run every test of every face
 	@echo "make test: everything passed"
 
+test-loom:
+	LOOM_MAX_PREEMPTIONS=1 scripts/loom
 test-generated:
 	ffi/generate-header.sh --check
 test-rust:
@@ -80,6 +83,9 @@ soak: ## Many clusters, updates and dying backends for a while: flat memory, no 
 
 sanitize: build-go ## Threads under ThreadSanitizer (a nightly toolchain with rust-src), Go under AddressSanitizer
 	tests/sanitize.sh
+
+loom: ## Models of what threads do to each other, every interleaving up to so many preemptions (PREEMPTIONS=n)
+	LOOM_MAX_PREEMPTIONS=$(PREEMPTIONS) scripts/loom
 
 fuzz: ## Fuzz every target for a while, with cargo-fuzz and a nightly toolchain (MINUTES=n for each)
 	fuzz/run.sh $(MINUTES)

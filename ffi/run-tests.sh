@@ -50,13 +50,13 @@ if command -v readelf >/dev/null; then
   echo "soname: ok"
 fi
 
-for test in handles arguments threads fork documents beyond checks; do
+for test in handles arguments threads stress fork documents beyond checks; do
   # shellcheck disable=SC2086
   compile "$out/$test" ffi/tests/c/$test.c $shared
 done
 # shellcheck disable=SC2086
 compile "$out/owners" ffi/tests/c/owners.cpp $shared
-for test in handles arguments threads fork beyond checks owners; do "$out/$test"; done
+for test in handles arguments threads stress fork beyond checks owners; do "$out/$test"; done
 if [ "$quick" = --quick ]; then "$out/documents" --small; else "$out/documents"; fi
 
 for example in script retry event_loop event_log checks; do

@@ -17,14 +17,14 @@ use crate::request::cell::Busy;
 use crate::request::slab::{Slab, Stock};
 use crate::snapshot::Snapshot;
 use crate::spec::{SpecError, Specs, Thresholds, Value};
+use crate::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+};
 use crate::sync::{Mutex, MutexGuard};
 use crate::update::Master;
 use crate::worker::Worker;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
-};
 
 pub use crate::request::{Report, Stateless, UNKNOWN_TARGET};
 pub use crate::update::{HostPatch, PatchError};
@@ -511,11 +511,11 @@ impl Core {
         }
     }
 
-    /// Frees the slots of hosts that are gone for good, with the places that late requests left there.
+    /// Frees the slots of hosts that are gone for good, with what late requests left there.
     pub(crate) fn reclaim_hosts<'s>(&self, shared: impl Fn(usize) -> Option<&'s ClusterShared>) {
-        self.hosts.reclaim(|cluster, priority, credits| {
+        self.hosts.reclaim(|cluster, priority, left| {
             if let Some(shared) = shared(cluster as usize) {
-                shared.ledgers[priority].give_credits(credits);
+                shared.ledgers[priority].give_left(left);
             }
         });
     }
@@ -588,7 +588,7 @@ impl Core {
             }
             for member in cluster.members.iter() {
                 self.hosts.load(member.entry.slot).forget_uses();
-                crate::opt_in::half_open::give_back(&self.hosts.passive(member.entry.slot).half_open);
+                crate::opt_in::half_open::forget(&self.hosts.passive(member.entry.slot).half_open);
             }
             if let Some(mut counters) = cluster.shared.counters.try_lock() {
                 Counters::keep_base(&mut counters);

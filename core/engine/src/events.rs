@@ -1,9 +1,9 @@
 //! What an operator wants to know, as JSON lines in a ring: the oldest are overwritten, and their number told.
 
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The ring of events.
 pub(crate) struct Events {

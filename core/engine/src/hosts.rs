@@ -9,11 +9,11 @@ use crate::breaker::pool;
 use crate::clock::Time;
 use crate::measured::Measured;
 use crate::spec::{Endpoint, EndpointSpec, HealthStatus, Locality};
-use crate::sync::{Mutex, MutexGuard, RwLock};
-use std::ops::Deref;
-use std::sync::atomic::{
+use crate::sync::atomic::{
     AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
+use crate::sync::{Mutex, MutexGuard, RwLock};
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// Health flags of a host (`spec/breakers-and-health.md` B1), and marks that balancing reads.
@@ -481,9 +481,9 @@ impl HostArena {
         self.ledger.lock().limbo.push(slot);
     }
 
-    /// Gives back the slots of retired hosts whose last attempt has ended. `credits` is told the cluster, routing
-    /// priority and number of credits that lay there.
-    pub(crate) fn reclaim(&self, credits: impl Fn(u32, usize, u32)) {
+    /// Gives back the slots of retired hosts whose last attempt has ended. `tell` hears of each cluster and routing priority
+    /// what lay there.
+    pub(crate) fn reclaim(&self, tell: impl Fn(u32, usize, pool::Left)) {
         let mut slots = self.ledger.lock();
         let limbo = std::mem::take(&mut slots.limbo);
         for slot in limbo {
@@ -494,9 +494,10 @@ impl HostArena {
             } else {
                 let info = self.host(slot).info().write().take();
                 for (priority, pool) in self.load(slot).pools.iter().enumerate() {
-                    let left = pool::strip(pool);
-                    if let Some(info) = info.as_ref().filter(|_| left > 0) {
-                        credits(info.cluster_index, priority, left);
+                    // An attempt that ended as its host left may have left its place and its connection here.
+                    let left = pool::empty(pool);
+                    if let Some(info) = info.as_ref().filter(|_| left != pool::Left::default()) {
+                        tell(info.cluster_index, priority, left);
                     }
                 }
                 slots.free.push(slot);

@@ -14,9 +14,9 @@ use crate::policies::Policies;
 use crate::request::{End, Phase, State};
 use crate::retry;
 use crate::stats::{COUNTERS, Counter};
+use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What faces may ask about a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -25,6 +25,8 @@ mod leads;
 mod maintain;
 pub mod matching;
 mod measured;
+#[cfg(all(test, loom))]
+mod models;
 mod opt_in;
 mod orca;
 pub mod outcome;

@@ -9,9 +9,9 @@ use crate::outcome::{NEVER, bits, finish};
 use crate::outlier::{Rules, Watch};
 use crate::spec::PolicySpec;
 use crate::stats::{ClusterCounters, Counter};
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::update::period;
 use crate::worker::Worker;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 /// A request without a deadline is lost this long after its last call.
 const LAST_CALL: u64 = 3_600_000_000_000;

@@ -2,7 +2,7 @@
 //! for it have this.
 
 use crate::clock::Time;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Of one host; any thread may write. Values that belong together may be a report apart.
 #[derive(Debug, Default)]

@@ -4,9 +4,9 @@ use crate::balance::{Linear, Parts};
 use crate::cluster::Subs;
 use crate::engine::Core;
 use crate::snapshot::{Entry, Snapshot};
+use crate::sync::atomic::Ordering::AcqRel;
 use crate::update::Master;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::AcqRel;
 
 impl Core {
     /// Makes the present state visible. Returns the new epoch.

@@ -1,19 +1,41 @@
-//! Locks: those of the standard library, whose unlocking never hands a lock to a thread that a `fork` left behind
-//! (queueing locks do), without poisoning: a panic under a lock is contained by who catches it, request by request.
+//! What threads meet at: atomics, cells and locks, the standard library's or, under `cfg(loom)`, those whose every
+//! interleaving a model tries (`make loom`).
+//!
+//! Unlocking a lock of the standard library never hands it to a thread that a `fork` left behind (queueing locks do). There
+//! is no poisoning: a panic under a lock is contained by who catches it, request by request.
 
 use std::fmt;
 use std::sync::{PoisonError, TryLockError};
 
-pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+#[cfg(loom)]
+use loom::sync as given;
+#[cfg(not(loom))]
+use std::sync as given;
+
+pub(crate) use given::atomic;
+
+#[cfg(loom)]
+pub(crate) use loom::{hint::spin_loop, thread::yield_now};
+#[cfg(not(loom))]
+pub(crate) use std::{hint::spin_loop, thread::yield_now};
+
+pub use given::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
 /// Mutual exclusion.
 #[derive(Default)]
-pub struct Mutex<T>(std::sync::Mutex<T>);
+pub struct Mutex<T>(given::Mutex<T>);
 
 impl<T> Mutex<T> {
     /// Around a value.
+    #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
-        Self(std::sync::Mutex::new(value))
+        Self(given::Mutex::new(value))
+    }
+
+    /// Around a value.
+    #[cfg(loom)]
+    pub fn new(value: T) -> Self {
+        Self(given::Mutex::new(value))
     }
 
     /// Waits for it.
@@ -46,12 +68,19 @@ impl<T> fmt::Debug for Mutex<T> {
 
 /// Many readers or one writer.
 #[derive(Default)]
-pub struct RwLock<T>(std::sync::RwLock<T>);
+pub struct RwLock<T>(given::RwLock<T>);
 
 impl<T> RwLock<T> {
     /// Around a value.
+    #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
-        Self(std::sync::RwLock::new(value))
+        Self(given::RwLock::new(value))
+    }
+
+    /// Around a value.
+    #[cfg(loom)]
+    pub fn new(value: T) -> Self {
+        Self(given::RwLock::new(value))
     }
 
     /// Waits for it, to read.
@@ -66,3 +95,9 @@ impl<T> RwLock<T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// A value that its user guards by other means; a model tells when two get at it at once.
+#[cfg(loom)]
+pub(crate) type Cell<T> = loom::cell::UnsafeCell<T>;
+#[cfg(not(loom))]
+pub(crate) type Cell<T> = std::cell::UnsafeCell<T>;

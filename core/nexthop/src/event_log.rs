@@ -9,7 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-type Sink = Box<dyn FnMut(&str) -> io::Result<()> + Send>;
+/// Where lines go.
+pub type Sink = Box<dyn FnMut(&str) -> io::Result<()> + Send>;
 
 /// A log of an engine's events, made by [`Engine::log_events`]. It holds the engine until it is closed or dropped, which
 /// writes what is there once more.
@@ -152,11 +153,11 @@ pub fn to_writer(mut writer: impl Write + Send) -> impl FnMut(&str) -> io::Resul
 
 /// A sink that appends lines to a file, made when it is not there. It is opened for each line, so that whoever rotates
 /// logs needs to tell nobody.
-pub fn to_file(path: impl Into<PathBuf>) -> impl FnMut(&str) -> io::Result<()> + Send {
+pub fn to_file(path: impl Into<PathBuf>) -> Sink {
     let path = path.into();
-    move |line| {
+    Box::new(move |line| {
         let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
         // In one piece: other processes may append to the same file.
         file.write_all(format!("{line}\n").as_bytes())
-    }
+    })
 }

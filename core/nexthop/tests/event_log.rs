@@ -75,7 +75,9 @@ fn a_line_that_could_not_be_written_comes_first() {
     let log = mesh
         .log_events(NEVER, {
             let full = Arc::clone(&full);
-            move |line| if *full.lock().unwrap() { Err(io::ErrorKind::StorageFull.into()) } else { write(line) }
+            move |line| {
+                if *full.lock().unwrap() { Err(io::ErrorKind::StorageFull.into()) } else { write(line) }
+            }
         })
         .unwrap();
     // The thread's own first round is over before there is anything to write.
@@ -91,7 +93,8 @@ fn a_line_that_could_not_be_written_comes_first() {
 
 #[test]
 fn a_file_may_be_moved_away() {
-    let (mesh, folder) = (mesh(), std::env::temp_dir().join(format!("nexthop-events-{}", std::process::id())));
+    let (mesh, folder) =
+        (mesh(), std::env::temp_dir().join(format!("nexthop-events-{}", std::process::id())));
     std::fs::create_dir_all(&folder).unwrap();
     let (path, old) = (folder.join("events.jsonl"), folder.join("events.jsonl.1"));
     let read = |path| {
@@ -112,7 +115,9 @@ fn a_file_may_be_moved_away() {
 fn the_thread_writes_by_itself_and_holds_the_engine() {
     let (mesh, (tell, told)) = (mesh(), mpsc::channel());
     let log = mesh
-        .log_events(Duration::from_millis(1), move |line| tell.send(line.to_owned()).map_err(io::Error::other))
+        .log_events(Duration::from_millis(1), move |line| {
+            tell.send(line.to_owned()).map_err(io::Error::other)
+        })
         .unwrap();
     eject_all(&mesh);
     drop(mesh);

@@ -135,7 +135,7 @@ pub(crate) fn cluster_block(at: &At<'_>, composite: bool) -> Result<ClusterBlock
         subset_size: msg.map("subset_size", |n| n.u32_in(1, u32::MAX))?,
         exclude_tried: msg.map("exclude_tried", |flag| flag.bool())?,
         admission: msg.map("admission", |at| admission(at, false))?,
-        concurrency: msg.map("concurrency", concurrency)?,
+        concurrency: msg.map("concurrency", |at| concurrency(at, false))?,
         filters: msg.or("filters", None, |at| filters(at, msg.has("policy")))?,
         protect_threshold: msg.map("protect_threshold", part)?,
         lifecycle_events: msg.map("lifecycle_events", |flag| flag.bool())?,

@@ -17,6 +17,20 @@ const ADMISSION: Fields = Fields::of(
         "max_rejection_probability",
     ],
 );
+/// The same in a cluster's block.
+const OWN_ADMISSION: Fields = Fields::of(
+    "admission",
+    &[
+        "enabled",
+        "success_criteria",
+        "sampling_window",
+        "aggression",
+        "sr_threshold",
+        "rps_threshold",
+        "max_rejection_probability",
+        "dry_run",
+    ],
+);
 const CRITERIA: Fields = Fields::of("SuccessCriteria", &["http_criteria", "grpc_criteria"]);
 const HTTP: Fields = Fields::of("HttpCriteria", &["http_success_status"]);
 const RANGE: Fields = Fields::of("Int32Range", &["start", "end"]);
@@ -27,6 +41,11 @@ const RUNTIME: Fields = Fields::of("a value with a runtime key", &["default_valu
 const CONCURRENCY: Fields = Fields::of(
     "AdaptiveConcurrency",
     &["gradient_controller_config", "enabled", "concurrency_limit_exceeded_status"],
+);
+/// The same in a cluster's block.
+const OWN_CONCURRENCY: Fields = Fields::of(
+    "concurrency",
+    &["gradient_controller_config", "enabled", "concurrency_limit_exceeded_status", "dry_run"],
 );
 const GRADIENT: Fields = Fields::of(
     "GradientControllerConfig",
@@ -102,11 +121,12 @@ const CODES: &[(&str, i32)] = &[
     ("NetworkAuthenticationRequired", 511),
 ];
 
-/// Reads admission control. `filter`: an HTTP filter, which must say what a success is.
+/// Reads admission control. `filter`: an HTTP filter, which must say what a success is, and is never in a dry run.
 pub(crate) fn admission(at: &At<'_>, filter: bool) -> Result<AdmissionSpec> {
-    let msg = at.message(&ADMISSION)?;
+    let msg = at.message(if filter { &ADMISSION } else { &OWN_ADMISSION })?;
     let mut spec =
         AdmissionSpec { enabled: msg.or("enabled", Switch::default(), switch)?, ..AdmissionSpec::default() };
+    spec.dry_run = !filter && msg.or("dry_run", false, |flag| flag.bool())?;
     if filter {
         msg.need("success_criteria")?;
     }
@@ -171,9 +191,9 @@ fn tunable(at: &At<'_>, value: impl FnOnce(&At<'_>) -> Result<f64>) -> Result<Tu
     })
 }
 
-/// Reads adaptive concurrency.
-pub(crate) fn concurrency(at: &At<'_>) -> Result<ConcurrencySpec> {
-    let msg = at.message(&CONCURRENCY)?;
+/// Reads adaptive concurrency. `filter`: an HTTP filter, which is never in a dry run.
+pub(crate) fn concurrency(at: &At<'_>, filter: bool) -> Result<ConcurrencySpec> {
+    let msg = at.message(if filter { &CONCURRENCY } else { &OWN_CONCURRENCY })?;
     let controller = msg.need("gradient_controller_config")?;
     let gradient = controller.message(&GRADIENT)?;
     let limits = gradient.need("concurrency_limit_params")?.message(&LIMITS)?;
@@ -181,6 +201,7 @@ pub(crate) fn concurrency(at: &At<'_>) -> Result<ConcurrencySpec> {
     let update = limits.need("concurrency_update_interval")?.positive_millis()?;
     let mut spec = ConcurrencySpec::new(update, min_rtt(&measure)?);
     spec.enabled = msg.or("enabled", spec.enabled, switch)?;
+    spec.dry_run = !filter && msg.or("dry_run", false, |flag| flag.bool())?;
     if let Some(status) = msg.get("concurrency_limit_exceeded_status") {
         let code = status.message(&STATUS)?.need("code")?.enumeration(CODES)?;
         // A refusal is an error, whatever is written.

@@ -222,7 +222,7 @@ fn gate(item: &At<'_>, config: &At<'_>) -> Result<Option<GateSpec>> {
     };
     let spec = config.any(|type_name, at| match type_name {
         ADMISSION_TYPE => admission(&at, true).map(GateSpec::Admission),
-        _ => concurrency(&at).map(GateSpec::Concurrency),
+        _ => concurrency(&at, true).map(GateSpec::Concurrency),
     })?;
     if off {
         item.note(

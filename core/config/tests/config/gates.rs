@@ -64,6 +64,7 @@ fn every_field_of_admission_control() {
         sr_threshold: tunable(90.0, "s"),
         rps_threshold: Tunable::of(7.0),
         max_rejection_probability: tunable(50.0, "m"),
+        dry_run: false,
     };
     assert_eq!(admission(fields).unwrap(), wanted);
 }
@@ -96,6 +97,22 @@ fn what_admission_control_refuses() {
     ] {
         assert!(admission(fields).is_ok(), "{fields}");
     }
+}
+
+/// A dry run is of a cluster's own gates alone: Envoy's filters have none.
+#[test]
+fn dry_runs_of_a_clusters_own_gates() {
+    let filter = admission(&format!("{CRITERIA}, dry_run: true")).unwrap_err();
+    assert!(filter.to_string().contains("dry_run"), "{filter}");
+    let measure = format!("{INTERVAL}, min_rtt_calc_params: {{interval: 30s}}");
+    assert!(concurrency(&measure, "dry_run: true").is_err());
+    let block = format!(
+        "clusters: {{web: {{hosts: [10.0.0.1:80], nexthop: {{admission: {{dry_run: true}}, \
+         concurrency: {{gradient_controller_config: {{{measure}}}, dry_run: true}}}}}}}}"
+    );
+    let loaded = crate::read(&block).unwrap();
+    let cluster = &loaded.specs.clusters[0];
+    assert!(cluster.admission.as_ref().unwrap().dry_run && cluster.concurrency.as_ref().unwrap().dry_run);
 }
 
 #[test]

@@ -7,9 +7,9 @@ use super::overlay::Overlay;
 use crate::clock::Time;
 use crate::random::Random;
 use crate::spec::AdmissionSpec;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -151,6 +151,13 @@ impl Control {
 
     /// Whether a request may pass: `Some(true)` = yes, and its outcome counts.
     pub(super) fn admit(&self, now: Time, random: &mut dyn Random) -> Option<bool> {
+        let passes = self.decide(now, random);
+        self.rejected.fetch_add(u64::from(passes.is_none()), Relaxed);
+        passes
+    }
+
+    /// The same, and nothing is counted.
+    pub(super) fn decide(&self, now: Time, random: &mut dyn Random) -> Option<bool> {
         let mut state = self.state.lock();
         let rules = state.rules;
         if !rules.enabled {
@@ -161,11 +168,7 @@ impl Control {
         }
         let (requests, successes) = state.window.counts(now);
         drop(state);
-        if rejects(rules.probability(requests, successes), random.next_u64()) {
-            self.rejected.fetch_add(1, Relaxed);
-            return None;
-        }
-        Some(true)
+        (!rejects(rules.probability(requests, successes), random.next_u64())).then_some(true)
     }
 
     pub(super) fn record(&self, success: bool, now: Time) {

@@ -7,11 +7,11 @@ use super::samples::Samples;
 use crate::clock::{MILLI, Time, nanos};
 use crate::random::Random;
 use crate::spec::{ConcurrencySpec, MinRtt};
-use crate::sync::{Mutex, MutexGuard};
-use std::sync::atomic::{
+use crate::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
     Ordering::Release,
 };
+use crate::sync::{Mutex, MutexGuard};
 
 const PREFIX: &str = "adaptive_concurrency.gradient_controller.";
 /// So many updates from the floor to the floor in a row doubt what was measured.
@@ -183,6 +183,15 @@ impl Gradient {
         }
         self.blocked.fetch_add(1, Relaxed);
         None
+    }
+
+    /// Lets a request pass whatever the limit; whether it was within it.
+    pub(super) fn admit_anyway(&self) -> (bool, bool) {
+        if !self.enabled.load(Relaxed) {
+            return (false, true);
+        }
+        let under_way = self.under_way.fetch_add(1, AcqRel);
+        (true, under_way < self.limit.load(Acquire))
     }
 
     /// A request is over. `since`: when it began, if it ended by itself. Returns whether a timer was set.

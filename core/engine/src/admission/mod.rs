@@ -20,13 +20,14 @@ pub(crate) use pass::Pass;
 
 use crate::clock::Time;
 use crate::inspect::Stat;
+use crate::opt_in::OptCounter;
 use crate::outcome::refusal;
 use crate::random::Random;
 use crate::spec::{AdmissionSpec, ClusterSpec, ConcurrencySpec, GateSpec, RouteTableSpec, Specs};
+use crate::sync::atomic::Ordering::Relaxed;
 use control::Control;
 use gradient::Gradient;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Response headers that admission control reads to know gRPC.
 pub(crate) const WANTED: [&str; 2] = ["content-type", "grpc-status"];
@@ -53,6 +54,8 @@ pub(crate) struct Hold<'a> {
 pub(crate) enum Entered {
     /// Pass; whether it wants to hear how the request ends.
     Passed(bool),
+    /// Pass, for it is in a dry run; it wants to hear the end.
+    Would,
     /// No: a number of [`refusal`] and a status.
     Refused(u8, u16),
 }
@@ -75,6 +78,14 @@ impl Gate {
             }
     }
 
+    /// What a dry run of it is called, and counted by.
+    fn dry_run(&self) -> (&'static str, OptCounter) {
+        match &self.kind {
+            Kind::Admission(..) => ("admission", OptCounter::AdmissionDryRun),
+            Kind::Concurrency(..) => ("concurrency", OptCounter::ConcurrencyDryRun),
+        }
+    }
+
     fn is_admission(&self) -> bool {
         matches!(self.kind, Kind::Admission(..))
     }
@@ -87,6 +98,13 @@ impl Gate {
     /// A request asks to pass.
     fn enter(&self, now: Time, random: &mut dyn Random) -> Entered {
         match &self.kind {
+            Kind::Admission(spec, control) if spec.dry_run => {
+                control.decide(now, random).map_or(Entered::Would, Entered::Passed)
+            }
+            Kind::Concurrency(spec, gradient) if spec.dry_run => match gradient.admit_anyway() {
+                (_, false) => Entered::Would,
+                (counts, true) => Entered::Passed(counts),
+            },
             Kind::Admission(_, control) => match control.admit(now, random) {
                 Some(counts) => Entered::Passed(counts),
                 None => Entered::Refused(refusal::ADMISSION, 503),

@@ -3,6 +3,7 @@
 use super::control::is_success;
 use super::{Entered, Gate, Kind};
 use crate::clock::Time;
+use crate::opt_in::OptCounter;
 use crate::random::Random;
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub(crate) struct Pass {
     since: Time,
     /// The answer is a gRPC one whose status has not come yet.
     awaits_status: bool,
+    /// Gates in a dry run that would have refused.
+    would: Vec<(&'static str, OptCounter)>,
     /// The request ended by itself, with an answer of an upstream or of ours.
     complete: bool,
 }
@@ -35,10 +38,19 @@ impl Pass {
             match gate.enter(now, random) {
                 Entered::Passed(true) => pass.gates.push((Arc::clone(gate), gate.is_admission())),
                 Entered::Passed(false) => {}
+                Entered::Would => {
+                    pass.would.push(gate.dry_run());
+                    pass.gates.push((Arc::clone(gate), gate.is_admission()));
+                }
                 Entered::Refused(why, status) => return (pass, Err((why, status))),
             }
         }
         (pass, Ok(()))
+    }
+
+    /// What dry runs would have refused, once.
+    pub(super) fn take_would(&mut self) -> Vec<(&'static str, OptCounter)> {
+        std::mem::take(&mut self.would)
     }
 
     /// No gate counts this request.

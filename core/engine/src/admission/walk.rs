@@ -5,7 +5,7 @@ use crate::clock::Time;
 use crate::engine::Core;
 use crate::headers::HeaderView;
 use crate::policies::{Policies, RequestPolicy};
-use crate::request::{State, Walk, is_grpc};
+use crate::request::{State, Walk, is_grpc, would};
 use crate::spec::Value;
 use std::sync::Arc;
 
@@ -31,7 +31,15 @@ impl Walk<'_> {
         st: &mut State,
     ) -> Result<(), (u8, u16)> {
         let own = Self::gates_of(policies, cluster);
-        let (pass, passed) = Pass::through(&policy.gates, own, self.now, self.random);
+        let (mut pass, passed) = Pass::through(&policy.gates, own, self.now, self.random);
+        for (name, counter) in pass.take_would() {
+            // A gate of the cluster's own, so there is one.
+            let Some(mine) = cluster.and_then(|cluster| self.clusters.get(cluster as usize)) else {
+                continue;
+            };
+            mine.counters.count_opt(counter);
+            self.core.events.push(would(name, &mine.shared.name).end());
+        }
         if !pass.is_empty() {
             st.rare().pass = Some(Box::new(pass));
         }

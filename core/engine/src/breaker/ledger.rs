@@ -12,7 +12,7 @@ use super::window::Window;
 use crate::clock::Time;
 use crate::hosts::{HostArena, HostEntry};
 use crate::spec::{RetryBudget, Thresholds};
-use std::sync::atomic::{
+use crate::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release,
 };
 use std::sync::{Arc, OnceLock};
@@ -150,6 +150,12 @@ impl Ledger {
     /// Credits of a host that is gone.
     pub(crate) fn give_credits(&self, credits: u32) {
         give_many(&self.requests, credits);
+    }
+
+    /// What lay at a host that is gone.
+    pub(crate) fn give_left(&self, left: pool::Left) {
+        self.give_credits(left.credits);
+        give_many(&self.connections, left.connections);
     }
 
     /// Takes all credits back. Whether there were any.

@@ -22,6 +22,8 @@ pub(crate) use raise::serve_waiting;
 pub(crate) use room::Room;
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod vectors;

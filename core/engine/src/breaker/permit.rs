@@ -8,8 +8,8 @@ use crate::outcome::resource;
 use crate::spec::{ConnectionStyle, Thresholds};
 use crate::stats::{ClusterCounters, Counter};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where a permit is asked for.
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@
 //! The number of queued requests changes only under the cluster's queue lock (`queue.rs`), so whoever sees it
 //! as 0 may take or give back a stream without that lock.
 
-use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 const ACTIVE: u64 = 0xf_ffff;
 const CONNECTION_SHIFT: u32 = 20;
@@ -103,12 +103,23 @@ pub(crate) fn take_credited(pool: &AtomicU64, streams: u64) -> Credited {
     Credited::NoStream
 }
 
-/// Takes away all credits.
+/// Takes away all credits. Writes even when there are none: whoever leaves one after this must know that they were
+/// called back (`Ledger::left_credit`).
 pub(crate) fn strip(pool: &AtomicU64) -> u32 {
-    if credits(pool.load(Relaxed)) == 0 {
-        return 0;
-    }
     credits(pool.fetch_and(CREDIT - 1, AcqRel)) as u32
+}
+
+/// What a pool has that nobody uses any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) credits: u32,
+    pub(crate) connections: u32,
+}
+
+/// Takes away all that nobody uses.
+pub(crate) fn empty(pool: &AtomicU64) -> Left {
+    let word = pool.swap(0, AcqRel);
+    Left { credits: credits(word) as u32, connections: connections(word) as u32 }
 }
 
 /// Adds a connection and takes one stream of it. `false` when the pool is at the width of its fields.

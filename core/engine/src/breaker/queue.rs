@@ -3,8 +3,8 @@
 //! The queue holds request ids. A grant is written into the waiter's [`Grant`] cell under the queue lock, never
 //! into its state: whoever frees a stream takes no other request's lock.
 
+use crate::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 
 /// What became of a place in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

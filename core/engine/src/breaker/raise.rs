@@ -5,9 +5,9 @@ use super::permit::{Ask, Promotions, begin_connections, hand_out_one};
 use super::pool;
 use super::queue::{PoolKey, Queues};
 use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::Relaxed;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Hands out what the present limits allow to those who wait. `ask` tells the limits at a pool.
 pub(crate) fn serve_waiting<'a>(

@@ -3,7 +3,7 @@
 use super::ledger::Ledger;
 use super::pool;
 use crate::hosts::HostArena;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 /// The limits of a cluster, at a routing priority.
 pub(crate) struct Room<'a> {

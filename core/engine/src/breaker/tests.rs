@@ -1,89 +1,8 @@
 //! Credits change no answer: against a count of what is under way.
 
-use super::permit::{Ask, Permit, Promotions, acquire, acquire_free, release, release_free};
-use super::queue::{Grant, Queues};
-use super::{Ledger, Members};
-use crate::hosts::{HostArena, HostEntry, HostInfo};
+use super::testing::Bench;
 use crate::random::{Random, Xoshiro256};
-use crate::spec::{ConnectionStyle, RetryBudget, Thresholds};
-use crate::stats::ClusterCounters;
-use crate::sync::Mutex;
-use std::sync::Arc;
-
-struct Nobody;
-
-impl Promotions for Nobody {
-    fn grant(&self, _: u64) -> Option<&Grant> {
-        None
-    }
-
-    fn wake(&self, _: u64) {}
-}
-
-struct Bench {
-    hosts: Arc<HostArena>,
-    members: Vec<Arc<HostEntry>>,
-    ledger: Ledger,
-    limits: Thresholds,
-    queues: Mutex<Queues>,
-    counters: ClusterCounters,
-}
-
-impl Bench {
-    fn new(hosts: u32, limits: Thresholds) -> Self {
-        let arena = Arc::<HostArena>::default();
-        let members = (0..hosts)
-            .map(|_| Arc::new(HostEntry::new(arena.add(HostInfo::at("10.0.0.1:80"), 0), Arc::clone(&arena))))
-            .collect();
-        let ledger = Ledger::default();
-        ledger.set_limits(&limits, false);
-        Self {
-            hosts: arena,
-            members,
-            ledger,
-            limits,
-            queues: Mutex::default(),
-            counters: ClusterCounters::default(),
-        }
-    }
-
-    fn ask(&self, slot: u32) -> Ask<'_> {
-        Ask {
-            hosts: &self.hosts,
-            slot,
-            priority: 0,
-            members: &self.members,
-            ledger: &self.ledger,
-            limits: &self.limits,
-            per_host: u32::MAX,
-            streams: 1,
-            queues: &self.queues,
-            counters: &self.counters,
-            strict: false,
-            both_overflows: false,
-        }
-    }
-
-    fn members(&self) -> Members<'_> {
-        Members { hosts: &self.hosts, list: &self.members }
-    }
-
-    fn take(&self, slot: u32) -> bool {
-        let pool = &self.hosts.load(slot).pools[0];
-        acquire_free(pool, &self.ledger, self.limits.max_requests, 1) || {
-            let (grant, ask) = (Grant::default(), self.ask(slot));
-            acquire(&ask, ConnectionStyle::Queue, 1, &grant, &Nobody) == Permit::Granted
-        }
-    }
-
-    fn give(&self, slot: u32, gone: bool) {
-        let host = self.hosts.host(slot);
-        let pool = &host.load().pools[0];
-        if !release_free(pool, &self.ledger, host, false, gone, true) {
-            release(&self.ask(slot), gone, &Nobody);
-        }
-    }
-}
+use crate::spec::{RetryBudget, Thresholds};
 
 #[test]
 fn every_place_is_given_out_and_none_twice() {
@@ -162,12 +81,12 @@ fn a_budget_counts_what_is_under_way() {
 #[test]
 fn threads_pass_no_limit_and_leave_nothing_behind() {
     let bench = Bench::new(3, Thresholds { max_requests: 12, ..Thresholds::default() });
-    let under_way = std::sync::atomic::AtomicU32::new(0);
+    let under_way = crate::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let (bench, under_way) = (&bench, &under_way);
             scope.spawn(move || {
-                use std::sync::atomic::Ordering::SeqCst;
+                use crate::sync::atomic::Ordering::SeqCst;
                 let mut random = Xoshiro256::seeded(9, thread);
                 for _ in 0..5_000 {
                     let mut mine = Vec::new();

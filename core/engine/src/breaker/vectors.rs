@@ -9,10 +9,10 @@ use crate::outcome::{
 };
 use crate::request::Report;
 use crate::spec::*;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::worker::Worker;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 const MILLI: u64 = 1_000_000;

@@ -2,10 +2,10 @@
 
 use crate::clock::{MILLI, Time, nanos};
 use crate::sync::Mutex;
-use std::collections::VecDeque;
-use std::sync::atomic::{
+use crate::sync::atomic::{
     AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// An interval is told apart into so many slots.

@@ -7,7 +7,7 @@ use crate::inspect::flag_names;
 use crate::request::Judge;
 use crate::retry::RetryPolicy;
 use crate::spec::{FilterPick, PolicySpec};
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 /// Hosts that one explanation names; the rest is counted.
 const MOST: usize = 200;

@@ -17,8 +17,8 @@ use crate::retry::RetrySettings;
 use crate::route::RequestView;
 use crate::snapshot::Snapshot;
 use crate::spec::{PathMatch, RetryOn};
+use crate::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use twox_hash::XxHash64;
 
 /// What a request knows beside its state.

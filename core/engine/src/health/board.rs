@@ -7,10 +7,10 @@ use crate::clock::{Time, nanos};
 use crate::hosts::{HostArena, flag};
 use crate::random::Source;
 use crate::spec::{EndpointChecks, HealthCheckSpec, Probe, SpecError};
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 /// All sessions of an engine.
 #[derive(Default)]

@@ -8,9 +8,9 @@ use crate::hosts::flag;
 use crate::policies::Policies;
 use crate::spec::{ClusterSpec, EndpointSpec, Specs};
 use crate::stats::Counter;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 use crate::update::{HostMember, Master};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 impl Core {
     /// Active flags of a new host: failed until its first check, or as the host was that it replaces.

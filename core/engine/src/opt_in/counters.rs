@@ -34,6 +34,8 @@ counters! {
     HalfOpenDryRun = "nexthop.half_open.dry_run",
     BelowLimitPassedOver = "nexthop.prefer_below_limit.passed_over",
     BelowLimitDryRun = "nexthop.prefer_below_limit.dry_run",
+    AdmissionDryRun = "nexthop.admission.dry_run",
+    ConcurrencyDryRun = "nexthop.concurrency.dry_run",
     OutcomeCut = "nexthop.outcome_at.cut",
 }
 

@@ -6,7 +6,7 @@ use crate::hosts::flag;
 use crate::opt_in::half_open;
 use crate::random::{Random, Source};
 use crate::stats::Counter;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 impl Watch<'_> {
     /// Handles what a report met: degradation, gateway, 5xx, local origin, in this order.

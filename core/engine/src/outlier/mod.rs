@@ -7,9 +7,9 @@
 use crate::clock::{MILLI, Time};
 use crate::hosts::{HostArena, flag};
 use crate::stats::ClusterCounters;
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 mod eject;
 mod errors;

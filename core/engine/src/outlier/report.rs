@@ -3,7 +3,7 @@
 
 use super::Rules;
 use crate::hosts::HostArena;
-use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
+use crate::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 
 /// What was seen of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::clock::{Time, nanos};
 use crate::hosts::{HostArena, flag};
 use crate::random::Source;
 use crate::stats::Counter;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 /// What a host has counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::opt_in::half_open::{self, Proved};
 use crate::opt_in::{OptCounter, when};
 use crate::outcome::{bits, failure};
 use crate::spec::{HalfOpen, OutcomeAt};
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 impl Walk<'_> {
     fn view_of(&self, attempt: &Attempt) -> Option<&ClusterView> {
@@ -89,11 +89,13 @@ impl Walk<'_> {
             self.core.events.push(event.end());
         };
         if good {
-            if half_open::succeed(word, probes) == Proved::Closed {
+            if half_open::succeed(word, attempt.ticket, probes) == Proved::Closed {
                 mine.counters.count_opt(OptCounter::HalfOpenClosed);
                 tell("closed", None);
             }
-        } else if let Some(wait) = half_open::fail(word, self.now, nanos(interval), nanos(max_interval)) {
+        } else if let Some(wait) =
+            half_open::fail(word, attempt.ticket, self.now, nanos(interval), nanos(max_interval))
+        {
             mine.counters.count_opt(OptCounter::HalfOpenFailed);
             tell("half_open", Some(wait));
         }
@@ -120,7 +122,7 @@ impl Walk<'_> {
     fn give_probe_back(&self, attempt: &Attempt) {
         // A host that left may have given its slot to another one.
         if self.core.hosts.facts(attempt.slot).birth.load(Relaxed) == attempt.birth {
-            half_open::give_back(&self.core.hosts.passive(attempt.slot).half_open);
+            half_open::give_back(&self.core.hosts.passive(attempt.slot).half_open, attempt.ticket);
         }
     }
 

@@ -79,7 +79,7 @@ impl<'a> Walk<'a> {
         st.grpc = grpc;
         let id =
             Id { engine: self.core.settings.index, slot: index, generation: slot.generation(), attempt: 0 };
-        slot.user_data.store(head.user_data, std::sync::atomic::Ordering::Relaxed);
+        slot.user_data.store(head.user_data, crate::sync::atomic::Ordering::Relaxed);
         let Some(at) = policy else {
             // Without a route there is no policy either; the first one only fills the field.
             let (why, status, flag) = if head.target == 0 {

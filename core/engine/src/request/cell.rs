@@ -5,9 +5,9 @@
 //! owner, who knows itself alone, takes it again without any locked instruction.
 #![allow(unsafe_code)]
 
-use std::cell::UnsafeCell;
+use crate::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::sync::{Cell, spin_loop, yield_now};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
@@ -17,7 +17,7 @@ const PARKED: u32 = 2;
 #[derive(Default)]
 pub(crate) struct Locked<T> {
     word: AtomicU32,
-    value: UnsafeCell<T>,
+    value: Cell<T>,
 }
 
 // SAFETY: the value is reached through a guard alone, and there is one guard at a time.
@@ -26,6 +26,9 @@ unsafe impl<T: Send> Sync for Locked<T> {}
 /// The value, held.
 pub(crate) struct Guard<'a, T> {
     of: &'a Locked<T>,
+    /// A model's proof that nobody else has the value.
+    #[cfg(loom)]
+    alone: Option<loom::cell::MutPtr<T>>,
 }
 
 /// Why the value cannot be had now.
@@ -38,11 +41,21 @@ pub(crate) enum Busy {
 }
 
 impl<T> Locked<T> {
+    /// The guard of whoever took the word.
+    #[inline]
+    fn held(&self) -> Guard<'_, T> {
+        Guard {
+            of: self,
+            #[cfg(loom)]
+            alone: Some(self.value.get_mut()),
+        }
+    }
+
     /// Waits for the value; `None` when it is out of use.
     #[inline]
     pub(crate) fn lock(&self) -> Option<Guard<'_, T>> {
         match self.word.compare_exchange(FREE, TAKEN, Acquire, Relaxed) {
-            Ok(_) => Some(Guard { of: self }),
+            Ok(_) => Some(self.held()),
             Err(_) => self.wait(),
         }
     }
@@ -51,7 +64,7 @@ impl<T> Locked<T> {
     pub(crate) fn try_lock(&self) -> Result<Guard<'_, T>, Busy> {
         // A guard must not even come to be when the value is taken: dropping it would release another's hold.
         match self.word.compare_exchange(FREE, TAKEN, Acquire, Relaxed) {
-            Ok(_) => Ok(Guard { of: self }),
+            Ok(_) => Ok(self.held()),
             Err(PARKED) => Err(Busy::Parked),
             Err(_) => Err(Busy::Taken),
         }
@@ -62,16 +75,16 @@ impl<T> Locked<T> {
         let mut rounds = 0_u32;
         loop {
             match self.word.compare_exchange_weak(FREE, TAKEN, Acquire, Relaxed) {
-                Ok(_) => return Some(Guard { of: self }),
+                Ok(_) => return Some(self.held()),
                 Err(PARKED) => return None,
                 Err(_) => {}
             }
             rounds += 1;
             if rounds < 64 {
-                std::hint::spin_loop();
+                spin_loop();
             } else {
                 // The holder may have lost its core.
-                std::thread::yield_now();
+                yield_now();
             }
         }
     }
@@ -84,12 +97,12 @@ impl<T> Locked<T> {
     pub(crate) unsafe fn own(&self) -> Guard<'_, T> {
         // A parked value is locked for everybody else, so it needs no locked instruction.
         if self.word.load(Acquire) == PARKED {
-            return Guard { of: self };
+            return self.held();
         }
         self.lock().unwrap_or_else(|| {
             // Parked meanwhile: what its last holder wrote is seen from here on.
             self.word.load(Acquire);
-            Guard { of: self }
+            self.held()
         })
     }
 }
@@ -97,9 +110,17 @@ impl<T> Locked<T> {
 impl<T> Guard<'_, T> {
     /// Puts the value out of use instead of giving it back.
     #[inline]
-    pub(crate) fn park(self) {
+    pub(crate) fn park(mut self) {
+        self.let_go();
         self.of.word.store(PARKED, Release);
         std::mem::forget(self);
+    }
+
+    /// Before anybody else may have the value.
+    #[inline]
+    fn let_go(&mut self) {
+        #[cfg(loom)]
+        drop(self.alone.take());
     }
 }
 
@@ -108,7 +129,11 @@ impl<T> Deref for Guard<'_, T> {
     #[inline]
     fn deref(&self) -> &T {
         // SAFETY: this guard is the only one.
-        unsafe { &*self.of.value.get() }
+        #[cfg(not(loom))]
+        return unsafe { &*self.of.value.get() };
+        #[cfg(loom)]
+        // SAFETY: as above.
+        return unsafe { self.alone.as_ref().expect("held").deref() };
     }
 }
 
@@ -116,13 +141,18 @@ impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard is the only one, and it is borrowed mutably.
-        unsafe { &mut *self.of.value.get() }
+        #[cfg(not(loom))]
+        return unsafe { &mut *self.of.value.get() };
+        #[cfg(loom)]
+        // SAFETY: as above.
+        return unsafe { self.alone.as_ref().expect("held").deref() };
     }
 }
 
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
+        self.let_go();
         self.of.word.store(FREE, Release);
     }
 }

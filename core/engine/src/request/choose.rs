@@ -16,7 +16,7 @@ use crate::shed::Sheds;
 use crate::snapshot::Snapshot;
 use crate::spec::ConnectionStyle;
 use crate::stats::Counter;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 /// A queued caller is asked back at least this often: a lost wake-up costs a second, not a hang.
 const ASK_BACK: u64 = 1_000_000_000;
@@ -224,6 +224,7 @@ impl<'a> Walk<'a> {
             birth: facts.birth.load(Relaxed),
             cluster: picked.cluster,
             bits: picked.bits | if st.is_retry { bits::RETRY } else { 0 } | hedges(st),
+            ticket: picked.ticket,
             counted: false,
             answered: false,
             good: false,

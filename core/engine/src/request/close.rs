@@ -14,7 +14,7 @@ use crate::outcome::{
 use crate::request::slab::Slot;
 use crate::retry::reply_of;
 use crate::stats::Counter;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 impl Walk<'_> {
     /// Gives back what an attempt holds and forgets it. `served`: it had a good answer that nobody counted yet.

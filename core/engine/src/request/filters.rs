@@ -11,7 +11,7 @@ use crate::outcome::{Outcome, failure, resource};
 use crate::policies::ClusterPolicy;
 use crate::route::RequestView;
 use crate::spec::{FilterSpec, RequestValue, StageRule};
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 /// What a request brings to the filters of its cluster, or of sub-clusters.
 #[derive(Default)]

@@ -39,6 +39,7 @@ use slab::{Slab, Slot, Stock};
 pub(crate) use begin::is_grpc;
 pub use begin::{Stateless, UNKNOWN_TARGET};
 pub(crate) use measure::Measures;
+pub(crate) use opt_in::would;
 use report::Decided;
 pub use report::Report;
 #[cfg(test)]

@@ -259,7 +259,7 @@ fn step_of(subs: &[u32], now: u32, cluster: u32) -> u32 {
 }
 
 /// The beginning of an event about what a mechanism would have done.
-pub(super) fn would(mechanism: &str, cluster: &str) -> Json {
+pub(crate) fn would(mechanism: &str, cluster: &str) -> Json {
     Json::new().text("type", "nexthop.would").text("mechanism", mechanism).text("cluster_name", cluster)
 }
 

@@ -9,18 +9,22 @@ use crate::balance::{Criteria, FilterCall, Linear, Overrides, PriorityLoad, Sele
 use crate::clock::Time;
 use crate::cluster::{ClusterView, Subs};
 use crate::hosts::flag;
+use crate::opt_in::half_open::Ticket;
 use crate::outcome::{bits, resource};
 use crate::policies::Policies;
 use crate::random::Random;
 use crate::retry::PreviousPriorities;
+use crate::sync::atomic::Ordering::Relaxed;
 use std::cell::Cell;
-use std::sync::atomic::Ordering::Relaxed;
+
 /// A host that a selection found.
 pub(super) struct Picked {
     pub(super) slot: u32,
     pub(super) cluster: u32,
     pub(super) priority: u32,
     pub(super) bits: u16,
+    /// Of a probe.
+    pub(super) ticket: Ticket,
 }
 
 /// What every level of a selection passes on.
@@ -184,7 +188,9 @@ impl<'a> Walk<'a> {
             let found = wanted(&self.core.hosts, view, address);
             let out = found.is_some_and(|(slot, _)| self.sits_out(view, slot, want.cooling));
             match found.filter(|_| !out) {
-                Some((slot, priority)) => return Ok(Picked { slot, cluster, priority, bits: 0 }),
+                Some((slot, priority)) => {
+                    return Ok(Picked { slot, cluster, priority, bits: 0, ticket: Ticket::default() });
+                }
                 None if out && *strict => return Err(COOLING),
                 // A composite has no hosts: the word is its sub-cluster's.
                 None if *strict && view.subs.is_none() => return Err(resource::NONE),
@@ -318,7 +324,7 @@ impl<'a> Walk<'a> {
         let slot = slot.ok_or(resource::NONE)?;
         let bits = if selection.panic { bits::PANIC } else { 0 }
             | if selection.degraded { bits::DEGRADED } else { 0 };
-        Ok(Picked { slot, cluster, priority: selection.priority, bits })
+        Ok(Picked { slot, cluster, priority: selection.priority, bits, ticket: Ticket::default() })
     }
 
     /// Attempt N goes to the N-th sub-cluster, or forward to the next that has a host

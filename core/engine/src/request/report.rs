@@ -17,8 +17,8 @@ use crate::request::slab::Slot;
 use crate::retry::{Retry, on_headers_with, on_reset, rate_limited_ms, reply_of};
 use crate::spec::Protocol;
 use crate::stats::Counter;
+use crate::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// A time-out reported this close before the deadline is the deadline's.
 const TOLERANCE: u64 = 5 * MILLI;

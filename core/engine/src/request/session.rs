@@ -83,7 +83,7 @@ impl Session {
     pub(crate) fn header(&self, hosts: &HostArena, unix_seconds: u64) -> Option<(String, String)> {
         let (slot, birth) = self.host?;
         let (_, info) = hosts.info(slot)?;
-        let gone = hosts.facts(slot).birth.load(std::sync::atomic::Ordering::Relaxed) != birth;
+        let gone = hosts.facts(slot).birth.load(crate::sync::atomic::Ordering::Relaxed) != birth;
         if gone || self.named.as_ref() == Some(&info.address) {
             return None;
         }

@@ -6,9 +6,9 @@ use super::state::State;
 use crate::arena::Arena;
 use crate::breaker::Grant;
 use crate::ids::{GENERATIONS, MAX_REQUESTS};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::sync::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// One request's place.
 #[derive(Default)]

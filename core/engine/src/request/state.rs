@@ -7,6 +7,7 @@ use super::trail::Trail;
 use crate::admission::Pass;
 use crate::balance::{Criteria, Overrides};
 use crate::clock::Time;
+use crate::opt_in::half_open::Ticket;
 use crate::outcome::NEVER;
 use crate::policies::{Policies, Wants};
 use crate::request::{Again, Session};
@@ -54,6 +55,8 @@ pub(crate) struct Attempt {
     pub(crate) cluster: u32,
     /// Bits of its decision.
     pub(crate) bits: u16,
+    /// Of a probe, see `opt_in::half_open`.
+    pub(crate) ticket: Ticket,
     /// Whether it was granted as counted: its permit may still be a mark in the queue.
     pub(crate) counted: bool,
     /// Response headers are there, below 400 or not.

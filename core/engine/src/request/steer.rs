@@ -11,12 +11,12 @@ use crate::breaker::Room;
 use crate::clock::Time;
 use crate::cluster::ClusterView;
 use crate::engine::Core;
-use crate::opt_in::half_open;
+use crate::opt_in::half_open::{self, Ticket};
 use crate::opt_in::{OptCounter, Steer};
 use crate::outcome::bits;
 use crate::snapshot::Snapshot;
+use crate::sync::atomic::Ordering::Relaxed;
 use std::cell::Cell;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// What a pick says when every host is set aside. Never shown.
@@ -67,7 +67,7 @@ pub(crate) struct Judge<'j> {
     /// Why somebody was passed over.
     passed: Cell<[Option<Against>; 3]>,
     /// Whose place for a probe was taken.
-    took: Cell<Option<u32>>,
+    took: Cell<Option<(u32, Ticket)>>,
 }
 
 /// What a choice wants to know of hosts.
@@ -252,11 +252,11 @@ impl<'a> Walk<'a> {
         if !half_open::is_open(word) || !judge.probes {
             return true;
         }
-        let took = half_open::take(word, self.now);
-        if took {
-            judge.took.set(Some(slot));
+        let ticket = half_open::take(word, self.now);
+        if let Some(ticket) = ticket {
+            judge.took.set(Some((slot, ticket)));
         }
-        took || half.dry_run
+        ticket.is_some() || half.dry_run
     }
 
     /// Counts what was passed over, and what would have been.
@@ -271,8 +271,10 @@ impl<'a> Walk<'a> {
                 mine.counters.count_opt(counter);
             }
         }
-        let probe = judge.took.get() == Some(picked.slot);
-        if probe {
+        let took = judge.took.get().filter(|(slot, _)| *slot == picked.slot);
+        let probe = took.is_some();
+        if let Some((_, ticket)) = took {
+            picked.ticket = ticket;
             picked.bits |= bits::PROBE;
             mine.counters.count_opt(OptCounter::HalfOpenProbes);
         }

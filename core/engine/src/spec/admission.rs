@@ -61,6 +61,8 @@ pub struct AdmissionSpec {
     pub rps_threshold: Tunable,
     /// Percent. Defaults to 80.
     pub max_rejection_probability: Tunable,
+    /// Decide and count, reject nothing. Defaults to false; of a cluster's own gate alone.
+    pub dry_run: bool,
 }
 
 impl Default for AdmissionSpec {
@@ -74,6 +76,7 @@ impl Default for AdmissionSpec {
             sr_threshold: Tunable::of(95.0),
             rps_threshold: Tunable::of(0.0),
             max_rejection_probability: Tunable::of(80.0),
+            dry_run: false,
         }
     }
 }
@@ -103,6 +106,8 @@ pub struct ConcurrencySpec {
     pub min_concurrency: u32,
     /// Percent added to it. Defaults to 25.
     pub buffer: f64,
+    /// Decide and count, block nothing. Defaults to false; of a cluster's own gate alone.
+    pub dry_run: bool,
 }
 
 /// Where the ideal latency comes from.
@@ -129,6 +134,7 @@ impl ConcurrencySpec {
             jitter: 15.0,
             min_concurrency: 3,
             buffer: 25.0,
+            dry_run: false,
         }
     }
 }

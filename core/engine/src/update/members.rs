@@ -12,9 +12,9 @@ use crate::hosts::{HostEntry, HostInfo, flag};
 use crate::request::Waiters;
 use crate::spec::{ClusterSpec, Endpoint, EndpointSpec, Endpoints, Locality, LocalityEndpoints, Value};
 use crate::stats::{ClusterCounters, Counter};
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 /// What an update changed, by priority.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -80,7 +80,7 @@ fn shares(given: &Json, expect: &Json) {
     };
     (0..300).for_each(|_| send(true));
     (0..300).for_each(|_| send(false));
-    use std::sync::atomic::Ordering::Relaxed;
+    use crate::sync::atomic::Ordering::Relaxed;
     let [rejected, good, bad] =
         [&control.rejected, &control.succeeded, &control.failed].map(|count| count.load(Relaxed));
     assert_eq!(good, expect["rq_success"].as_u64().unwrap());

@@ -269,6 +269,51 @@ fn a_clusters_own_gates_replace_the_tables() {
     assert_eq!(mesh.admitted("cluster.c"), [0, 6, 2]);
 }
 
+/// A dry run decides and tells; whoever would have been refused passes, and counts as under way.
+#[test]
+fn dry_runs_refuse_nobody() {
+    let would = |mesh: &Mesh, mechanism: &str| {
+        let name = format!("cluster.c.nexthop.{mechanism}.dry_run");
+        let events: Vec<String> = std::iter::from_fn(|| mesh.core.poll_event()).collect();
+        let told = format!(r#"{{"type":"nexthop.would","mechanism":"{mechanism}","cluster_name":"c"}}"#);
+        assert!(events.iter().all(|event| *event == told), "{events:?}");
+        let counted = mesh.stats().get(&name).copied().unwrap_or(0);
+        (counted, events.len())
+    };
+    let spec = ConcurrencySpec { min_concurrency: 2, dry_run: true, ..concurrency() };
+    let mut mesh = Mesh::new(Vec::new(), |cluster| cluster.concurrency = Some(spec));
+    let active = "cluster.c.adaptive_concurrency.gradient_controller.nexthop_rq_active";
+    let open: Vec<Decision> = (0..5).map(|_| mesh.begin("/x")).collect();
+    assert!(open.iter().all(|out| out.kind == kind::GO));
+    assert_eq!((would(&mesh, "concurrency"), mesh.stats()[active]), ((3, 3), 5));
+    for out in &open {
+        mesh.answer(out, 200);
+    }
+    let blocked = "cluster.c.adaptive_concurrency.gradient_controller.rq_blocked";
+    assert_eq!((mesh.stats()[active], mesh.stats()[blocked]), (0, 0));
+
+    let spec = AdmissionSpec { dry_run: true, ..admission() };
+    let mut mesh = Mesh::new(Vec::new(), |cluster| cluster.admission = Some(spec));
+    for _ in 0..100 {
+        let out = mesh.begin("/x");
+        assert_eq!(mesh.answer(&out, 404), action::FORWARD);
+    }
+    assert_eq!(would(&mesh, "admission"), (0, 0), "all is well");
+    for _ in 0..400 {
+        let mut out = mesh.begin("/x");
+        assert_eq!(out.kind, kind::GO);
+        if mesh.answer(&out, 500) == action::RETRY {
+            mesh.again(&mut out);
+            assert_eq!(mesh.answer(&out, 500), action::FORWARD);
+        }
+    }
+    let (counted, told) = would(&mesh, "admission");
+    assert!(counted > 100, "{counted}");
+    assert!(told > 0, "as many as the ring holds");
+    let [rejected, good, bad] = mesh.admitted("cluster.c");
+    assert_eq!((rejected, good, bad), (0, 100, 400), "who would have been rejected counts by its answer");
+}
+
 #[test]
 fn what_was_learned_survives_updates_that_leave_the_gate_alone() {
     let mut mesh = Mesh::new(vec![GateSpec::Admission(admission())], |_| {});

@@ -5,9 +5,9 @@ use crate::hosts::{HostArena, HostInfo, flag};
 use crate::sets::HostSet;
 use crate::spec::{FilterSpec, HostKey, MatchRule, NoMatch, StageRule, StageSpec, Value, WhenAbsent};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The hosts of a cluster as its stages see them.
 pub(crate) struct Index {

@@ -3,7 +3,7 @@
 use super::index::{Index, StageOutcome, Walked};
 use crate::clock::Time;
 use crate::spec::StageRule;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 /// Of one choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

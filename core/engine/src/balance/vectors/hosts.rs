@@ -39,7 +39,7 @@ fn round_robin() {
                 "set_weights_in_place" => {
                     for (slot, weight) in cluster.slots.iter().zip(numbers::<u32>(&step["weights"])) {
                         let facts = cluster.arena.facts(*slot);
-                        facts.weight.store(weight, std::sync::atomic::Ordering::Relaxed);
+                        facts.weight.store(weight, crate::sync::atomic::Ordering::Relaxed);
                     }
                 }
                 other => panic!("unknown step {other}"),

@@ -300,7 +300,7 @@ impl Script {
         let current = self.core.current.lock().clone();
         for entry in &current.clusters {
             for ledger in &entry.shared.ledgers {
-                let left = ledger.retries.load(std::sync::atomic::Ordering::Relaxed);
+                let left = ledger.retries.load(crate::sync::atomic::Ordering::Relaxed);
                 assert_eq!(left, 0, "retries of {}", entry.shared.name);
             }
         }
