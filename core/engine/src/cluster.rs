@@ -131,7 +131,11 @@ impl ClusterView {
     pub(crate) fn streams_of(spec: &ClusterSpec) -> u64 {
         match spec.protocol {
             Protocol::Http1 => 1,
-            Protocol::Http2 => u64::from(spec.max_concurrent_streams.max(1)),
+            // A connection that may carry few requests in its life carries no more of them at once.
+            Protocol::Http2 => match spec.max_requests_per_connection {
+                0 => u64::from(spec.max_concurrent_streams.max(1)),
+                most => u64::from(spec.max_concurrent_streams.clamp(1, most)),
+            },
         }
     }
 

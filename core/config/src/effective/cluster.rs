@@ -36,6 +36,8 @@ impl Rows<'_> {
         self.put("max_stream_duration", limit(spec.max_stream_duration), &["max_stream_duration"]);
         self.put("idle_timeout", limit(spec.idle_timeout), &["idle_timeout"]);
         self.put("max_concurrent_streams", json!(spec.max_concurrent_streams), &["max_concurrent_streams"]);
+        let most = json!((spec.max_requests_per_connection > 0).then_some(spec.max_requests_per_connection));
+        self.put("max_requests_per_connection", most, &["max_requests_per_connection"]);
         for (at, name) in ["default", "high"].into_iter().enumerate() {
             self.thresholds(name, &spec.breakers.thresholds[at]);
             let per_host = spec.breakers.per_host_max_connections[at];

@@ -28,6 +28,7 @@ const CLUSTER: Fields = Fields::of(
         "health_checks",
         "circuit_breakers",
         "common_http_protocol_options",
+        "max_requests_per_connection",
         "http_protocol_options",
         "http2_protocol_options",
         "typed_extension_protocol_options",
@@ -76,12 +77,7 @@ const CLUSTER: Fields = Fields::of(
     "preconnect_policy",
     "connection_pool_per_downstream_connection",
 ])
-.not_available(&[
-    "max_requests_per_connection",
-    "track_timeout_budgets",
-    "track_cluster_stats",
-    "queuing_policies",
-])
+.not_available(&["track_timeout_budgets", "track_cluster_stats", "queuing_policies"])
 .one_of(&[
     &["type", "cluster_type"],
     &[

@@ -36,13 +36,12 @@ const EXPLICIT: Fields =
         .one_of(&[&["http_protocol_options", "http2_protocol_options", "http3_protocol_options"]]);
 const NEGOTIATED: Fields = Fields::of("AutoHttpConfig", &["http_protocol_options", "http2_protocol_options"])
     .not_used(&["http3_protocol_options", "alternate_protocols_cache_options"]);
-const COMMON: Fields = Fields::of("HttpProtocolOptions", &["idle_timeout", "max_stream_duration"])
-    .not_used(&["max_headers_count", "max_response_headers_kb", "headers_with_underscores_action"])
-    .not_available(&[
-        "max_connection_duration",
-        "max_connection_duration_jitter",
-        "max_requests_per_connection",
-    ]);
+const COMMON: Fields = Fields::of(
+    "HttpProtocolOptions",
+    &["idle_timeout", "max_stream_duration", "max_requests_per_connection"],
+)
+.not_used(&["max_headers_count", "max_response_headers_kb", "headers_with_underscores_action"])
+.not_available(&["max_connection_duration", "max_connection_duration_jitter"]);
 const HTTP1: Fields = Fields::of("Http1ProtocolOptions", &[]).not_used(&[
     "allow_absolute_url",
     "accept_http_10",
@@ -102,7 +101,7 @@ pub(super) fn protocol(cluster: &Msg<'_>, spec: &mut ClusterSpec) -> Result<()> 
     }
     if !typed {
         (spec.protocol, spec.max_concurrent_streams) = legacy.protocol;
-        (spec.idle_timeout, spec.max_stream_duration) = legacy.common;
+        legacy.common.apply(spec);
     }
     Ok(())
 }
@@ -110,8 +109,22 @@ pub(super) fn protocol(cluster: &Msg<'_>, spec: &mut ClusterSpec) -> Result<()> 
 /// The older fields, which count when there are no typed options.
 struct Legacy {
     protocol: (Protocol, u32),
-    /// Idle time-out and stream duration.
-    common: (Duration, Duration),
+    common: Common,
+}
+
+/// What all versions of HTTP have.
+struct Common {
+    idle_timeout: Duration,
+    max_stream_duration: Duration,
+    max_requests_per_connection: u32,
+}
+
+impl Common {
+    fn apply(self, spec: &mut ClusterSpec) {
+        spec.idle_timeout = self.idle_timeout;
+        spec.max_stream_duration = self.max_stream_duration;
+        spec.max_requests_per_connection = self.max_requests_per_connection;
+    }
 }
 
 fn legacy(cluster: &Msg<'_>) -> Result<Legacy> {
@@ -132,23 +145,44 @@ fn legacy(cluster: &Msg<'_>) -> Result<Legacy> {
             Some(streams) => (Protocol::Http2, streams),
             None => (Protocol::Http1, default.max_concurrent_streams),
         },
-        common: match cluster.get("common_http_protocol_options") {
-            Some(at) => common_options(&at, default.idle_timeout)?,
-            None => (default.idle_timeout, Duration::ZERO),
+        common: {
+            // The older place of a field that the options have, too.
+            let most = cluster.or("max_requests_per_connection", 0, |n| n.u32())?;
+            let unsaid = Common {
+                idle_timeout: default.idle_timeout,
+                max_stream_duration: Duration::ZERO,
+                max_requests_per_connection: most,
+            };
+            match cluster.get("common_http_protocol_options") {
+                Some(at) => common_options(&at, unsaid)?,
+                None => unsaid,
+            }
         },
     })
 }
 
-fn common_options(at: &At<'_>, idle: Duration) -> Result<(Duration, Duration)> {
+fn common_options(at: &At<'_>, unsaid: Common) -> Result<Common> {
     let msg = at.message(&COMMON)?;
-    let stream = msg.or("max_stream_duration", Duration::ZERO, |d| d.millis())?;
-    Ok((msg.or("idle_timeout", idle, |d| d.millis())?, stream))
+    Ok(Common {
+        idle_timeout: msg.or("idle_timeout", unsaid.idle_timeout, |d| d.millis())?,
+        max_stream_duration: msg.or("max_stream_duration", unsaid.max_stream_duration, |d| d.millis())?,
+        max_requests_per_connection: msg.or(
+            "max_requests_per_connection",
+            unsaid.max_requests_per_connection,
+            |n| n.u32(),
+        )?,
+    })
 }
 
 fn typed_options(at: &At<'_>, spec: &mut ClusterSpec) -> Result<()> {
     let msg = at.message(&OPTIONS)?;
     if let Some(common) = msg.get("common_http_protocol_options") {
-        (spec.idle_timeout, spec.max_stream_duration) = common_options(&common, spec.idle_timeout)?;
+        let unsaid = Common {
+            idle_timeout: spec.idle_timeout,
+            max_stream_duration: spec.max_stream_duration,
+            max_requests_per_connection: 0,
+        };
+        common_options(&common, unsaid)?.apply(spec);
     }
     if let Some(explicit) = msg.get("explicit_http_config") {
         let explicit_msg = explicit.message(&EXPLICIT)?;

@@ -290,6 +290,12 @@ fn protocols() {
         9
     );
     assert_eq!(cluster("http2_protocol_options: {}").unwrap().protocol, Protocol::Http2);
+    let most = |fields: &str| cluster(fields).unwrap().max_requests_per_connection;
+    assert_eq!(most("max_requests_per_connection: 2"), 2);
+    assert_eq!(most("common_http_protocol_options: {max_requests_per_connection: 3}"), 3);
+    assert_eq!((most(""), most("max_requests_per_connection: 0")), (0, 0), "any number");
+    let typed = "explicit_http_config: {http2_protocol_options: {}}, common_http_protocol_options: {max_requests_per_connection: 4}";
+    assert_eq!(options(typed).unwrap().max_requests_per_connection, 4);
     assert!(cluster("http_protocol_options: {}, http2_protocol_options: {}").is_err());
     assert!(cluster("typed_extension_protocol_options: {foo: {}}").is_err());
     // Typed options replace the older fields.

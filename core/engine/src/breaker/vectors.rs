@@ -80,7 +80,12 @@ fn specs(given: &Json) -> Specs {
         breakers,
         panic_threshold: 0,
         protocol: if http2 { Protocol::Http2 } else { Protocol::Http1 },
-        max_concurrent_streams: after("max_concurrent_streams").unwrap_or(1024),
+        // A limit of the peer's is told as the cluster's own: its connections, and what peers say on them, are the
+        // caller's.
+        max_concurrent_streams: after("max_concurrent_streams")
+            .or_else(|| after("peer SETTINGS max concurrent streams"))
+            .unwrap_or(1024),
+        max_requests_per_connection: after("max_requests_per_connection").unwrap_or(0),
         connections: Some(ConnectionStyle::Strict),
         ..ClusterSpec::default()
     };
@@ -341,13 +346,7 @@ fn pool_http1_by_steps() {
 #[test]
 fn pool_http2() {
     let file = "breakers/pool_http2.json";
-    let others = [
-        "peer-limit-3-conn-1-pending-4",
-        "peer-limit-3-conn-2-pending-4",
-        "max-requests-per-connection-2",
-        "pending-streams-request-overflow",
-    ];
-    for (id, case) in cases(file, 7, &others) {
+    for (id, case) in cases(file, 9, &["peer-limit-3-conn-2-pending-4", "pending-streams-request-overflow"]) {
         pool(&id, &case);
     }
 }

@@ -41,6 +41,8 @@ pub struct ClusterSpec {
     pub protocol: Protocol,
     /// Streams per HTTP/2 connection. Defaults to 1,024.
     pub max_concurrent_streams: u32,
+    /// Requests that a connection carries over its life; 0 (the default) = any number.
+    pub max_requests_per_connection: u32,
     /// Idle virtual connections are forgotten after this. Defaults to 1 h; zero = never.
     pub idle_timeout: Duration,
     /// `HttpProtocolOptions.retry_policy`: replaces the route's entirely, even when it has no condition.
@@ -92,6 +94,7 @@ impl Default for ClusterSpec {
             max_stream_duration: Duration::ZERO,
             protocol: Protocol::Http1,
             max_concurrent_streams: 1024,
+            max_requests_per_connection: 0,
             idle_timeout: Duration::from_secs(3600),
             retry: None,
             hash_policy: Vec::new(),
