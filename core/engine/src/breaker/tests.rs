@@ -1,8 +1,12 @@
 //! Credits change no answer: against a count of what is under way.
 
+use super::pool::connections;
 use super::testing::Bench;
+use crate::hosts::HostEntry;
 use crate::random::{Random, Xoshiro256};
 use crate::spec::{RetryBudget, Thresholds};
+use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
 
 #[test]
 fn every_place_is_given_out_and_none_twice() {
@@ -81,7 +85,7 @@ fn a_budget_counts_what_is_under_way() {
 #[test]
 fn threads_pass_no_limit_and_leave_nothing_behind() {
     let bench = Bench::new(3, Thresholds { max_requests: 12, ..Thresholds::default() });
-    let under_way = crate::sync::atomic::AtomicU32::new(0);
+    let under_way = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let (bench, under_way) = (&bench, &under_way);
@@ -109,4 +113,45 @@ fn threads_pass_no_limit_and_leave_nothing_behind() {
     let slots: Vec<u32> = bench.members.iter().map(|member| member.slot).collect();
     let taken = (0..30).filter(|n| bench.take(slots[n % 3])).count();
     assert_eq!(taken, 12, "every place can be had again");
+}
+
+/// Connections may be passed by one for each host that has none, and by no more (rule 1 of A3).
+#[test]
+fn threads_pass_the_limit_of_connections_by_hosts_alone() {
+    const MOST: u32 = 2;
+    const HOSTS: u32 = 3;
+    let bench = Bench::new(
+        HOSTS,
+        Thresholds { max_connections: MOST, max_pending_requests: 0, ..Thresholds::default() },
+    );
+    let open = || -> u32 {
+        let word = |member: &Arc<HostEntry>| bench.hosts.load(member.slot).pools[0].load(Relaxed);
+        bench.members.iter().map(|member| connections(word(member)) as u32).sum()
+    };
+    let most = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let (bench, most, open) = (&bench, &most, &open);
+            scope.spawn(move || {
+                let mut random = Xoshiro256::seeded(5, thread);
+                for _ in 0..5_000 {
+                    let slot = bench.members[(random.next_u64() % u64::from(HOSTS)) as usize].slot;
+                    if bench.take(slot) {
+                        let now = open();
+                        assert!(now < MOST + HOSTS, "{now} connections");
+                        most.fetch_max(now, Relaxed);
+                        // Half of them close theirs, so that there is always room to be had.
+                        bench.give(slot, random.next_u64() % 2 == 0);
+                    }
+                }
+            });
+        }
+    });
+    assert!(most.load(Relaxed) >= MOST, "they met");
+    assert_eq!(bench.ledger.connections.load(Relaxed), open(), "the count is that of the pools");
+    assert!(open() < MOST + HOSTS);
+    for member in &bench.members {
+        super::close_idle(&bench.ask(member.slot));
+    }
+    assert_eq!((open(), bench.ledger.connections.load(Relaxed)), (0, 0));
 }
