@@ -47,9 +47,11 @@ impl Rows<'_> {
         }
         if let Some(admission) = &spec.admission {
             self.admission(Gate::Block, admission);
+            self.own("admission.dry_run", json!(admission.dry_run));
         }
         if let Some(concurrency) = &spec.concurrency {
             self.concurrency(Gate::Block, concurrency);
+            self.own("concurrency.dry_run", json!(concurrency.dry_run));
         }
     }
 

@@ -141,7 +141,7 @@ fn threads_pass_the_limit_of_connections_by_hosts_alone() {
                         assert!(now < MOST + HOSTS, "{now} connections");
                         most.fetch_max(now, Relaxed);
                         // Half of them close theirs, so that there is always room to be had.
-                        bench.give(slot, random.next_u64() % 2 == 0);
+                        bench.give(slot, random.next_u64().is_multiple_of(2));
                     }
                 }
             });
