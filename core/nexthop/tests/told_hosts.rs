@@ -267,3 +267,45 @@ fn localities_by_their_load() {
     assert_eq!(seen["recompute_total"], 2);
     assert_eq!(seen["spill_active_total"], 1);
 }
+
+#[test]
+fn clusters_of_clusters_have_no_host_to_ask_for() {
+    let mesh = mesh(
+        "clusters: {a: {hosts: [10.0.0.1:80, 10.0.0.2:80]}, b: {hosts: [10.0.0.3:80]}, chain: {composite: [a, b]}, \
+         pool: {aggregate: [a, b]}}",
+    );
+    for cluster in ["a", "chain", "pool"] {
+        let met = |wanted: &str| -> Vec<String> {
+            let target = mesh.resolve(cluster).unwrap();
+            let head = RequestHead { target, override_host: wanted, ..RequestHead::default() };
+            let choose = |_| {
+                let mut call = mesh.request(&head, mesh.now());
+                match call.choose_host(mesh.now()).unwrap() {
+                    Choice::Attempt(attempt) => attempt.host().address.clone(),
+                    Choice::Refused(refused) => {
+                        format!("{} {}", refused.status, call.local_reply().unwrap().details)
+                    }
+                    Choice::Wait(wait) => panic!("{wait:?}"),
+                }
+            };
+            let mut met: Vec<String> = (0..6).map(choose).collect();
+            met.sort();
+            met.dedup();
+            met
+        };
+        // As recorded of Envoy: such a cluster looks among its own hosts, of which there are none.
+        let (asked, strict) = match cluster {
+            "a" => (vec!["10.0.0.2:80"], vec!["10.0.0.2:80"]),
+            _ => (vec!["10.0.0.1:80", "10.0.0.2:80"], vec!["503 no_healthy_upstream"]),
+        };
+        assert_eq!(
+            (met("10.0.0.2:80"), met("!10.0.0.2:80")),
+            (to_texts(&asked), to_texts(&strict)),
+            "{cluster}"
+        );
+    }
+}
+
+fn to_texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|text| (*text).to_owned()).collect()
+}

@@ -28,6 +28,7 @@ pub(super) struct Picked {
 }
 
 /// What every level of a selection passes on.
+#[derive(Clone, Copy)]
 pub(super) struct Want<'w> {
     hash: Option<u64>,
     own_hashes: &'w [(u32, Option<u64>)],
@@ -184,6 +185,16 @@ impl<'a> Walk<'a> {
         let Some(view) = &self.snapshot.clusters[cluster as usize].view else {
             return Err(resource::SUB_CLUSTER_MISSING);
         };
+        let alone;
+        let want = match (want.wanted, &view.subs) {
+            // The word is the outer cluster's alone, and that has no hosts.
+            (Some((_, true)), Some(_)) => return Err(resource::NONE),
+            (Some(_), Some(_)) => {
+                alone = Want { wanted: None, ..*want };
+                &alone
+            }
+            _ => want,
+        };
         if let Some((address, strict)) = want.wanted {
             let found = wanted(&self.core.hosts, view, address);
             let out = found.is_some_and(|(slot, _)| self.sits_out(view, slot, want.cooling));
@@ -192,8 +203,7 @@ impl<'a> Walk<'a> {
                     return Ok(Picked { slot, cluster, priority, bits: 0, ticket: Ticket::default() });
                 }
                 None if out && *strict => return Err(COOLING),
-                // A composite has no hosts: the word is its sub-cluster's.
-                None if *strict && view.subs.is_none() => return Err(resource::NONE),
+                None if *strict => return Err(resource::NONE),
                 None => {}
             }
         }
