@@ -15,8 +15,10 @@ const NOW: Time = Time(1);
 fn endpoints(addresses: &[&str]) -> Endpoints {
     let host =
         |address: &&str| EndpointSpec { address: (*address).into(), port: 80, ..EndpointSpec::default() };
-    let group =
-        LocalityEndpoints { endpoints: addresses.iter().map(host).collect(), ..LocalityEndpoints::default() };
+    let group = LocalityEndpoints {
+        endpoints: addresses.iter().map(host).map(Endpoint::from).collect(),
+        ..LocalityEndpoints::default()
+    };
     Endpoints { localities: vec![group], ..Endpoints::default() }
 }
 
