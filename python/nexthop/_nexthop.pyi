@@ -78,7 +78,6 @@ class Engine:
     def lint(self) -> dict[str, Any]: ...
     def hosts(self, cluster: str = "") -> list[dict[str, Any]]:
         """The hosts of a cluster (`not_found` for a name that nothing has), or of all."""
-    def events(self) -> list[dict[str, Any]]: ...
     def checks(self) -> list[Check]:
         """The active checks that are due, each handed out once.
 
