@@ -409,7 +409,8 @@ fn building() {
     let times = rounds().div_ceil(3);
     let mut turn = 0;
     let core = Engine::new(ring(160_000), 1000);
-    let other = [specs(ring(159_999), 1000), specs(ring(160_000), 1000)];
+    // The first update has to build, too: the cheapest one counts.
+    let other = [specs(ring(160_000), 1000), specs(ring(159_999), 1000)];
     let built = cheapest(times, || {
         turn = 1 - turn;
         core.core.update(&other[turn], Time(1)).expect("the cluster is good");
@@ -431,7 +432,8 @@ fn building() {
     });
     line("ring of 160,000 points, 1,000 hosts / hashing alone", built / hashing, 1.8, 3.0);
     let core = Engine::new(maglev(65_537), 1000);
-    let other = [specs(maglev(65_539), 1000), specs(maglev(65_537), 1000)];
+    let other = [specs(maglev(65_537), 1000), specs(maglev(65_539), 1000)];
+    turn = 0;
     let built = cheapest(times, || {
         turn = 1 - turn;
         core.core.update(&other[turn], Time(1)).expect("the cluster is good");
