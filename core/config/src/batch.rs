@@ -4,7 +4,7 @@ use crate::block::{ClusterBlock, cluster_block, document_block};
 use crate::effective::Origin;
 use crate::envoy::check_sums;
 use crate::error::Result;
-use crate::instances::{List, endpoints};
+use crate::instances::{Destination, Destinations, List, endpoints};
 use crate::istio::World;
 use crate::lint::{self, Findings, Marks};
 use crate::read::{At, Reference, Seen, Sink, nearest};
@@ -13,6 +13,7 @@ use crate::{ConfigError, Loaded};
 use nexthop_engine::spec::{
     ClusterKind, ClusterSpec, Endpoints, Locality, RouteTableSpec, Specs, Value, composite_cycle,
 };
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Specs as they come in, and where they came from.
@@ -33,10 +34,42 @@ pub(crate) struct Batch {
     assignments: Vec<(Seen, String, Endpoints)>,
     /// Instance lists, and the name of their source.
     lists: Vec<(Seen, String, Vec<List>)>,
+    /// Clusters made from Istio's objects.
+    destinations: Destinations,
     runtime: BTreeMap<String, Value>,
     /// Of each cluster, and what holds where they say nothing.
     blocks: Vec<ClusterBlock>,
     defaults: ClusterBlock,
+}
+
+/// The lists of one cluster.
+struct Parts<'a> {
+    seen: &'a Seen,
+    lists: Vec<Cow<'a, List>>,
+    /// What is wrong with the instances is not yet told.
+    tells: bool,
+}
+
+impl<'a> Parts<'a> {
+    fn new(seen: &'a Seen) -> Self {
+        Self { seen, lists: Vec::new(), tells: false }
+    }
+
+    fn add(&mut self, list: Cow<'a, List>, tells: bool) {
+        self.lists.push(list);
+        self.tells |= tells;
+    }
+}
+
+/// Why a cluster gets no host of a list that has some.
+fn left_out(destination: &Destination) -> String {
+    let Destination { cluster, port, labels, .. } = destination;
+    let labels = labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
+    let labels = labels.collect::<Vec<_>>().join(", ");
+    match labels.is_empty() {
+        true => format!("the cluster {cluster} gets no host: no instance is for its port {port}"),
+        false => format!("the cluster {cluster} gets no host: no instance on its port carries {labels}"),
+    }
 }
 
 impl Batch {
@@ -117,6 +150,11 @@ impl Batch {
         let seen = at.seen();
         let source = seen.file.clone();
         self.lists.push((seen, source, lists));
+    }
+
+    /// Adds what a cluster made from Istio's objects holds.
+    pub(crate) fn add_destination(&mut self, destination: Destination) {
+        self.destinations.add(destination);
     }
 
     /// Later values win.
@@ -234,18 +272,38 @@ impl Batch {
         &self,
         report: &mut Vec<ReportEntry>,
     ) -> Result<Vec<(String, Seen, Endpoints, bool)>> {
-        let mut by_cluster: BTreeMap<String, (&Seen, Vec<&List>)> = BTreeMap::new();
+        let mut by_cluster: BTreeMap<String, Parts<'_>> = BTreeMap::new();
         for (seen, source, lists) in &self.lists {
             for list in lists {
-                let name = self.cluster_of(source, list.service.as_deref(), lists.len() == 1);
-                by_cluster.entry(name).or_insert_with(|| (seen, Vec::new())).1.push(list);
+                let name = self.name_of(source, list, lists.len() == 1);
+                let to = self.destinations_of(seen, &name, list)?;
+                if to.is_empty() {
+                    let parts = by_cluster.entry(name).or_insert_with(|| Parts::new(seen));
+                    parts.add(Cow::Borrowed(list), true);
+                    continue;
+                }
+                for (number, destination) in to.into_iter().enumerate() {
+                    let mut part = self.destinations.part(destination, list);
+                    if part.hosts.is_empty() && !list.hosts.is_empty() {
+                        report.push(seen.entry(What::NotUsed, left_out(destination)));
+                    }
+                    if number == 0 {
+                        part.skipped.clone_from(&list.skipped);
+                    }
+                    let cluster = destination.cluster.clone();
+                    let parts = by_cluster.entry(cluster).or_insert_with(|| Parts::new(seen));
+                    parts.add(Cow::Owned(part), number == 0);
+                }
             }
         }
-        let hosts = |(name, (seen, lists)): (String, (&Seen, Vec<&List>))| {
-            let hosts = endpoints(seen, &lists, report)?;
+        let hosts = |(name, parts): (String, Parts<'_>)| {
+            let lists: Vec<&List> = parts.lists.iter().map(Cow::as_ref).collect();
+            // What is wrong with an instance is told once, not for each cluster that has it.
+            let mut again = Vec::new();
+            let hosts = endpoints(&lists, if parts.tells { report } else { &mut again })?;
             let any = hosts.localities.iter().any(|group| !group.endpoints.is_empty());
             let secure = any && lists.iter().flat_map(|list| &list.hosts).all(|host| host.secure);
-            Ok((name, seen.clone(), hosts, secure))
+            Ok((name, parts.seen.clone(), hosts, secure))
         };
         by_cluster.into_iter().map(hosts).collect()
     }
@@ -254,6 +312,11 @@ impl Batch {
     fn assign_lists(&mut self, report: &mut Vec<ReportEntry>) -> Result<()> {
         for (name, seen, hosts, secure) in self.listed(report)? {
             if self.waiting.contains_key(&name) {
+                if !self.destinations.of_cluster(&name).is_empty() {
+                    // A ServiceEntry without endpoints says nothing of hosts.
+                    let says = |hosts: &Endpoints| hosts.localities.iter().any(|g| !g.endpoints.is_empty());
+                    self.assignments.retain(|(_, other, hosts)| *other != name || says(hosts));
+                }
                 self.assignments.push((seen, name, hosts));
                 continue;
             }
@@ -285,19 +348,40 @@ impl Batch {
         Ok(())
     }
 
-    /// The cluster that a list is for: the one that the source is named after, else the service's, else the one that
-    /// the file is named after.
-    fn cluster_of(&self, source: &str, service: Option<&str>, alone: bool) -> String {
-        let known = |name: &str| self.waiting.contains_key(name) || self.by_name.contains_key(name);
+    /// What a list is for: the cluster or host of Istio that the source is named after, else the service's, else the
+    /// one that the file is named after.
+    fn name_of(&self, source: &str, list: &List, alone: bool) -> String {
+        let known = |name: &str| {
+            self.is_known(name) || !self.destinations.hosts(name, list.namespace.as_deref()).is_empty()
+        };
         let is_name = !source.is_empty() && !source.contains(['/', '\\', '.', '<']);
         if alone && (known(source) || is_name) {
             return source.to_owned();
         }
-        if let Some(service) = service {
-            return service.to_owned();
+        if let Some(service) = &list.service {
+            return service.clone();
         }
         let file = source.rsplit(['/', '\\']).next().unwrap_or(source);
         file.split('.').next().unwrap_or(file).to_owned()
+    }
+
+    /// Whether documents define a cluster, or one waits for the hosts of that name.
+    pub(crate) fn is_known(&self, name: &str) -> bool {
+        self.waiting.contains_key(name) || self.by_name.contains_key(name)
+    }
+
+    /// The clusters of Istio that a name stands for; none = it is the name of a cluster as it is.
+    fn destinations_of(&self, seen: &Seen, name: &str, list: &List) -> Result<Vec<&Destination>> {
+        if self.is_known(name) {
+            return Ok(self.destinations.of_cluster(name));
+        }
+        let hosts = self.destinations.hosts(name, list.namespace.as_deref());
+        if hosts.len() > 1 {
+            let hosts: Vec<&str> = hosts.into_iter().collect();
+            let text = format!("the list `{name}` may be for {}; write its host in full", hosts.join(" or "));
+            return Err(seen.fail(text));
+        }
+        Ok(hosts.first().map_or_else(Vec::new, |host| self.destinations.of_host(host)))
     }
 
     fn unknown_cluster(&self, seen: &Seen, name: &str) -> Box<ConfigError> {

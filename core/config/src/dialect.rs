@@ -95,6 +95,11 @@ const LOOKED_FOR: &str = "static_resources, virtual_hosts, cluster_name with end
      cluster, resources (Envoy); clusters, routes (short form); apiVersion (Istio, Kubernetes); hosts with ip \
      (Nacos); Node with Service (Consul); applications (Eureka); host with port (Spring)";
 
+/// Keys by which an instance of Nacos is known.
+const NACOS_INSTANCE: &[&str] = &["ip", "port", "instanceId", "healthy", "enabled", "ephemeral"];
+/// What may stand beside an empty list of Nacos.
+const NACOS_ANSWER: &[&str] = &["name", "groupName", "hosts", "checksum", "allIPs", "valid", "dom", "env"];
+
 const BOOTSTRAP_KEYS: &[&str] =
     &["static_resources", "dynamic_resources", "layered_runtime", "cluster_manager", "admin", "node"];
 const SHORT_DOCUMENT_KEYS: &[&str] = &["clusters", "routes", "nexthop"];
@@ -199,18 +204,19 @@ fn typed(at: &At<'_>) -> Result<Shape> {
 
 /// Documents of other systems.
 fn foreign(node: &Node<'_>) -> Option<Dialect> {
-    let first = |node: &Node<'_>, names: &[&str]| -> bool {
-        node.items()
-            .and_then(<[_]>::first)
-            .is_some_and(|item| names.iter().all(|name| has_any(item, &[name])))
+    // One entry with the keys is enough: registries list instances that lack what others have.
+    let any = |node: &Node<'_>, names: &[&str]| -> bool {
+        let has_all = |item: &Node<'_>| names.iter().all(|name| has_any(item, &[name]));
+        node.items().is_some_and(|items| items.iter().any(has_all))
     };
-    if node.items().is_some() {
-        return if first(node, &["Node", "Service"]) {
+    if let Some(items) = node.items() {
+        let first = items.first();
+        return if first.is_some_and(|item| has_any(item, &["apiVersion"]) && has_any(item, &["kind"])) {
+            first.and_then(foreign)
+        } else if any(node, &["Node", "Service"]) {
             Some(Dialect::Consul)
-        } else if first(node, &["host", "port"]) {
+        } else if any(node, &["host", "port"]) {
             Some(Dialect::Spring)
-        } else if first(node, &["apiVersion", "kind"]) {
-            node.items().and_then(<[_]>::first).and_then(foreign)
         } else {
             None
         };
@@ -227,12 +233,17 @@ fn foreign(node: &Node<'_>) -> Option<Dialect> {
     {
         return Some(Dialect::Eureka);
     }
-    let lists_ips = |node: &Node<'_>| first(node, &["ip"]);
     let data = value("data");
     let service =
         ["cacheMillis", "lastRefTime", "reachProtectionThreshold"].iter().any(|key| value(key).is_some());
-    let nacos = value("hosts").is_some_and(|hosts| lists_ips(hosts) || service)
-        || data.is_some_and(|data| lists_ips(data) || has_any(data, &["hosts"]) || value("code").is_some());
+    let lists = |node: &Node<'_>| NACOS_INSTANCE.iter().any(|key| any(node, &[key]));
+    let empty = |hosts: &Node<'_>| {
+        let entries = node.entries().unwrap_or_default();
+        hosts.items().is_some_and(<[_]>::is_empty)
+            && entries.iter().all(|entry| NACOS_ANSWER.contains(&&*entry.key))
+    };
+    let nacos = value("hosts").is_some_and(|hosts| lists(hosts) || service || empty(hosts))
+        || data.is_some_and(|data| lists(data) || has_any(data, &["hosts"]) || value("code").is_some());
     nacos.then_some(Dialect::Nacos)
 }
 

@@ -102,7 +102,10 @@ pub fn translate(sources: &[Source<'_>]) -> std::result::Result<String, ConfigEr
         istio::hand_over(&translation, &mut batch, &sink)?;
         let mut documents = translation.documents();
         for (name, seen, hosts, _) in batch.listed(&mut Vec::new())? {
-            documents.push(instances::assignment(&name, &hosts, seen.place));
+            documents.push(match batch.is_known(&name) {
+                true => instances::assignment(&name, &hosts, seen.place),
+                false => instances::cluster(&name, &hosts, seen.place),
+            });
         }
         batch.finish(sink.into_inner())?;
         if documents.is_empty() {
@@ -140,6 +143,10 @@ pub fn load_hosts(
     service: &str,
 ) -> std::result::Result<(Option<String>, Endpoints), ConfigError> {
     one_document(source, |at, sink| {
+        if at.node.items().is_some_and(<[_]>::is_empty) {
+            // Consul and Spring answer so when a service has no instances.
+            return Ok((None, Endpoints::default()));
+        }
         let Some(dialect) = registry_of(&at, source.dialect) else {
             let typed = at.raw("@type").is_some();
             let at = if typed { at.as_typed() } else { at };
@@ -155,7 +162,7 @@ pub fn load_hosts(
             lists.retain(named);
         }
         let lists: Vec<&instances::List> = lists.iter().collect();
-        let hosts = instances::endpoints(&at.seen(), &lists, &mut sink.borrow_mut().report)?;
+        let hosts = instances::endpoints(&lists, &mut sink.borrow_mut().report)?;
         Ok((None, hosts))
     })
 }

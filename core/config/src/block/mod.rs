@@ -50,7 +50,8 @@ pub(crate) struct ClusterBlock {
     exclude_tried: Option<bool>,
     admission: Option<AdmissionSpec>,
     concurrency: Option<ConcurrencySpec>,
-    filters: Option<Filters>,
+    /// `Some(None)` = an empty list, which wins over defaults.
+    filters: Option<Option<Filters>>,
     protect_threshold: Option<f32>,
     lifecycle_events: Option<bool>,
     options: Options,
@@ -97,7 +98,7 @@ impl ClusterBlock {
         spec.subset_size = self.subset_size;
         spec.exclude_tried = self.exclude_tried.unwrap_or(false);
         spec.protect_threshold = self.protect_threshold;
-        if let Some(filters) = self.filters {
+        if let Some(filters) = self.filters.flatten() {
             let own = std::mem::take(&mut spec.policy);
             spec.policy = filters.before(own, named);
         }
@@ -136,7 +137,7 @@ pub(crate) fn cluster_block(at: &At<'_>, composite: bool) -> Result<ClusterBlock
         exclude_tried: msg.map("exclude_tried", |flag| flag.bool())?,
         admission: msg.map("admission", |at| admission(at, false))?,
         concurrency: msg.map("concurrency", |at| concurrency(at, false))?,
-        filters: msg.or("filters", None, |at| filters(at, msg.has("policy")))?,
+        filters: msg.map("filters", |at| filters(at, msg.has("policy")))?,
         protect_threshold: msg.map("protect_threshold", part)?,
         lifecycle_events: msg.map("lifecycle_events", |flag| flag.bool())?,
         options: Options::read(&msg)?,

@@ -1,7 +1,8 @@
 //! Consul: `/v1/health/service/NAME`.
 
-use super::{Condition, Instance, List, ListOptions, id_or, plain, port, texts};
+use super::{Condition, Instance, List, ListOptions, address, id_or, nacos::weight_at, plain, port, texts};
 use crate::error::Result;
+use crate::front::{Kind, Node};
 use crate::read::{At, Fields};
 use std::collections::BTreeMap;
 
@@ -15,16 +16,18 @@ pub(super) fn list(at: &At<'_>, options: &ListOptions) -> Result<List> {
     let mut list = List::default();
     for item in at.items()? {
         let entry = item.object(&ENTRY, |_, _| {})?;
-        let service = entry.need("Service")?.object(&SERVICE, |_, _| {})?;
+        // Without a service there is no port, and so no address to send to.
+        let none = Node { kind: Kind::Null, place: item.node.place };
+        let service = entry.get("Service").unwrap_or_else(|| item.key("Service", &none));
+        let has_service = !service.node.is_null();
+        let service = service.object(&SERVICE, |_, _| {})?;
         let text = |name| service.get(name).map(|at| plain(&at)).unwrap_or_default();
-        let mut address = text("Address");
-        if address.is_empty()
-            && let Some(node) = entry.get("Node")
-        {
+        let (mut host, mut seen) = address(&service, "Address");
+        if let Some(node) = entry.get("Node").filter(|_| has_service && host.is_empty()) {
             let node = node.object(&NODE, |_, _| {})?;
-            address = node.get("Address").map(|at| plain(&at)).unwrap_or_default();
-            if address.is_empty() {
-                address = node.get("Node").map(|at| plain(&at)).unwrap_or_default();
+            (host, seen) = address(&node, "Address");
+            if host.is_empty() {
+                (host, seen) = address(&node, "Node");
             }
         }
         let port = service.or("Port", 0, port)?;
@@ -37,9 +40,10 @@ pub(super) fn list(at: &At<'_>, options: &ListOptions) -> Result<List> {
         let (passing, warning) = match service.get("Weights") {
             Some(weights) => {
                 let weights = weights.object(&WEIGHTS, |_, _| {})?;
-                (weights.or("Passing", 1, |n| n.i64())?, weights.or("Warning", 1, |n| n.i64())?)
+                let weight = |name| weights.get(name).map_or(1.0, |at| weight_at(&at));
+                (weight("Passing"), weight("Warning"))
             }
-            None => (1, 1),
+            None => (1.0, 1.0),
         };
         let chosen = if warned { warning } else { passing };
         let metadata = service.or("Meta", BTreeMap::new(), texts)?;
@@ -48,16 +52,17 @@ pub(super) fn list(at: &At<'_>, options: &ListOptions) -> Result<List> {
             list.service = Some(name);
         }
         let instance = Instance {
-            id: id_or(text("ID"), &address, port),
-            address,
+            id: id_or(text("ID"), &host, port),
+            address: host,
+            seen,
             port,
-            weight: chosen.clamp(1, 128) as f64,
-            health: if critical || chosen < 1 { Condition::Unhealthy } else { Condition::Healthy },
+            weight: chosen.clamp(1.0, 128.0).trunc(),
+            health: if critical || chosen < 1.0 { Condition::Unhealthy } else { Condition::Healthy },
             zone: metadata.get("zone").cloned(),
             secure: metadata.get("secure").is_some_and(|text| text == "true"),
             metadata,
         };
-        list.push(instance, false);
+        list.push(&item, instance, false);
     }
     Ok(list)
 }

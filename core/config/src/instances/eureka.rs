@@ -1,6 +1,6 @@
 //! Eureka: `/eureka/apps`, or one application of it.
 
-use super::{Condition, Instance, List, ListOptions, id_or, nacos::weight, plain, port, texts};
+use super::{Condition, Instance, List, ListOptions, address, id_or, nacos::weight, plain, port, texts};
 use crate::error::Result;
 use crate::read::{At, Fields};
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ fn application(at: &At<'_>, options: &ListOptions) -> Result<List> {
     if let Some(instances) = app.get("instance") {
         one_or_many(&instances, |item| {
             let instance = instance(item, options)?;
-            list.push(instance, false);
+            list.push(item, instance, false);
             Ok(())
         })?;
     }
@@ -58,8 +58,9 @@ fn application(at: &At<'_>, options: &ListOptions) -> Result<List> {
 fn instance(at: &At<'_>, options: &ListOptions) -> Result<Instance> {
     let msg = at.object(&INSTANCE, |_, _| {})?;
     let text = |name| msg.get(name).map(|at| plain(&at)).unwrap_or_default();
-    let (name, ip) = (text("hostName"), text("ipAddr"));
-    let address = if options.ip_address || name.is_empty() { ip } else { name.clone() };
+    let name = text("hostName");
+    let field = if options.ip_address || name.is_empty() { "ipAddr" } else { "hostName" };
+    let (address, seen) = address(&msg, field);
     let (plain_port, _) = msg.or("port", (0, true), numbered)?;
     let (secure_port, secure) = msg.or("securePort", (0, false), numbered)?;
     let port = if secure { secure_port } else { plain_port };
@@ -76,6 +77,7 @@ fn instance(at: &At<'_>, options: &ListOptions) -> Result<Instance> {
     Ok(Instance {
         id: id_or(text("instanceId"), &name, port),
         address,
+        seen,
         port,
         weight: metadata.get("weight").map_or(1.0, |text| weight(at, text)),
         health: match text("status").as_str() {

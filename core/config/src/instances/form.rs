@@ -1,5 +1,6 @@
-//! Hosts in Envoy's form.
+//! Hosts, and clusters that are known by their hosts alone, in Envoy's form.
 
+use super::java::double_text;
 use crate::form::{Form, flag, list, number, text};
 use crate::front::{Kind, Node, Place};
 use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, LocalityEndpoints, Value};
@@ -8,6 +9,18 @@ use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, LocalityEndpoi
 pub(crate) fn assignment(name: &str, endpoints: &Endpoints, place: Place) -> Node<'static> {
     let groups = endpoints.localities.iter().map(|group| locality(group, place)).collect();
     Form::new(place).with("cluster_name", text(place, name)).with("endpoints", list(place, groups)).node()
+}
+
+/// A bootstrap with one cluster that has these hosts and Envoy's defaults.
+pub(crate) fn cluster(name: &str, endpoints: &Endpoints, place: Place) -> Node<'static> {
+    let mut hosts = endpoints.localities.iter().flat_map(|group| &group.endpoints);
+    let kind = if hosts.any(|host| !host.hostname.is_empty()) { "STRICT_DNS" } else { "STATIC" };
+    let cluster = Form::new(place)
+        .with("name", text(place, name))
+        .with("type", text(place, kind))
+        .with("load_assignment", assignment(name, endpoints, place));
+    let clusters = Form::new(place).with("clusters", list(place, vec![cluster.node()]));
+    Form::new(place).with("static_resources", clusters.node()).node()
 }
 
 fn locality(group: &LocalityEndpoints, place: Place) -> Node<'static> {
@@ -56,7 +69,8 @@ fn node(value: &Value, place: Place) -> Node<'static> {
     match value {
         Value::Null => Node { kind: Kind::Null, place },
         Value::Bool(value) => flag(place, *value),
-        Value::Number(value) => number(place, *value),
+        Value::Number(value) if value.is_finite() => number(place, *value),
+        Value::Number(value) => text(place, double_text(*value)),
         Value::String(value) => text(place, value.as_str()),
         Value::List(items) => list(place, items.iter().map(|item| node(item, place)).collect()),
         Value::Struct(values) => fields(values.iter(), place),

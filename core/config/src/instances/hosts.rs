@@ -1,18 +1,17 @@
 //! Instances as hosts of a cluster.
 
-use super::{Condition, Instance, List};
+use super::{Condition, Instance, List, Skipped};
 use crate::envoy::{HostKey, Names};
 use crate::error::Result;
-use crate::read::Seen;
 use crate::report::{ReportEntry, What};
 use nexthop_engine::spec::{
     EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, Metadata, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Hosts in the order of the list, of each address the first. Instances of one zone that follow each other form a
+/// Hosts in the order of the list, of each address the first. When any weight has a fraction, all are hundredths. Instances of one zone that follow each other form a
 /// locality. Metadata goes to `envoy.lb`; id, weight and `secure` to `nexthop`.
-pub(crate) fn endpoints(seen: &Seen, lists: &[&List], report: &mut Vec<ReportEntry>) -> Result<Endpoints> {
+pub(crate) fn endpoints(lists: &[&List], report: &mut Vec<ReportEntry>) -> Result<Endpoints> {
     let mut endpoints = Endpoints {
         protected: lists.iter().any(|list| list.protected),
         revision: lists.iter().filter_map(|list| list.revision).max(),
@@ -21,18 +20,25 @@ pub(crate) fn endpoints(seen: &Seen, lists: &[&List], report: &mut Vec<ReportEnt
     let mut known = BTreeSet::new();
     let all = || lists.iter().flat_map(|list| &list.hosts);
     let fractional = all().any(|host| bounded(host.weight).fract() != 0.0);
-    for (id, reason) in lists.iter().flat_map(|list| &list.skipped) {
-        report.push(seen.entry(What::NotUsed, format!("the instance {id} is left out: {reason}")));
+    let scale = |weight: f64| if fractional { (bounded(weight) * 100.0).round() } else { bounded(weight) };
+    let weights = |host: &Instance| scale(host.weight);
+    let sum: f64 = all().map(weights).sum();
+    // Envoy's weights of a list add up to a number of 32 bits.
+    let room = f64::from(u32::MAX) - all().count() as f64;
+    let part = if sum > room { room / sum.min(f64::MAX) } else { 1.0 };
+    for Skipped { seen, id, reason, named } in lists.iter().flat_map(|list| &list.skipped) {
+        let which = if *named { format!("the instance {id}") } else { "the instance".to_owned() };
+        report.push(seen.entry(What::NotUsed, format!("{which} is left out: {reason}")));
     }
     for instance in all() {
         let Some(key) = HostKey::new(bare(&instance.address), instance.port, Names::Allowed) else {
             let text =
                 format!("expected an IP address or a name in {}, found {:?}", instance.id, instance.address);
-            return Err(seen.fail(text));
+            return Err(instance.seen.fail(text));
         };
         if !known.insert(key.key.clone()) {
             let text = format!("{} is listed twice; the first entry counts", key.key);
-            report.push(seen.entry(What::NotUsed, text));
+            report.push(instance.seen.entry(What::NotUsed, text));
             continue;
         }
         let locality =
@@ -41,7 +47,7 @@ pub(crate) fn endpoints(seen: &Seen, lists: &[&List], report: &mut Vec<ReportEnt
         let host = EndpointSpec {
             address: key.key,
             port: key.port,
-            weight: whole(instance.weight, fractional),
+            weight: whole(weights(instance) * part),
             health: match instance.health {
                 Condition::Healthy => HealthStatus::Healthy,
                 Condition::Unhealthy => HealthStatus::Unhealthy,
@@ -73,11 +79,10 @@ fn bounded(weight: f64) -> f64 {
     if weight.is_infinite() { 10_000.0 } else { weight }
 }
 
-/// A whole weight; when any weight of the list has a fraction, all are hundredths.
-fn whole(weight: f64, fractional: bool) -> u32 {
-    let scaled = if fractional { (bounded(weight) * 100.0).round() } else { bounded(weight) };
+/// A whole weight.
+fn whole(weight: f64) -> u32 {
     // The cast saturates.
-    (scaled as u32).max(1)
+    (weight as u32).max(1)
 }
 
 fn metadata(instance: &Instance) -> Metadata {

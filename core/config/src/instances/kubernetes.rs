@@ -7,7 +7,7 @@ use crate::report::What;
 use std::collections::{BTreeMap, BTreeSet};
 
 const SLICE: Fields = Fields::of("EndpointSlice", &["kind", "metadata", "ports", "endpoints"]);
-const META: Fields = Fields::of("metadata", &["labels"]);
+const META: Fields = Fields::of("metadata", &["labels", "namespace"]);
 const PORT: Fields = Fields::of("ports", &["name", "port"]);
 const ENDPOINT: Fields =
     Fields::of("endpoints", &["addresses", "conditions", "zone", "nodeName", "targetRef"]);
@@ -20,37 +20,41 @@ pub(super) fn list(at: &At<'_>, options: &ListOptions) -> Result<List> {
     if plain(&kind) != "EndpointSlice" {
         return Err(kind.unknown_name("kind", &plain(&kind), ["EndpointSlice"].into_iter()));
     }
-    let mut list = List { service: service(&slice)?, ..List::default() };
-    let port = port(&slice, options)?;
+    let (service, namespace) = names(&slice)?;
+    let mut list = List { service, namespace, ..List::default() };
+    list.ports = ports(&slice)?;
+    let port = port(&slice, &list.ports, options)?;
     let mut seen = BTreeSet::new();
     let Some(endpoints) = slice.get("endpoints") else { return Ok(list) };
     for item in endpoints.items()? {
         let instance = endpoint(&item, port)?;
         if instance.address.is_empty() || seen.insert(instance.address.clone()) {
-            list.push(instance, false);
+            list.push(&item, instance, false);
         }
     }
     Ok(list)
 }
 
-fn service(slice: &Msg<'_>) -> Result<Option<String>> {
-    let Some(meta) = slice.get("metadata") else { return Ok(None) };
+/// Of the service: its name and namespace.
+fn names(slice: &Msg<'_>) -> Result<(Option<String>, Option<String>)> {
+    let Some(meta) = slice.get("metadata") else { return Ok((None, None)) };
     let meta = meta.object(&META, |_, _| {})?;
-    Ok(meta.or("labels", BTreeMap::new(), super::texts)?.remove("kubernetes.io/service-name"))
+    let service = meta.or("labels", BTreeMap::new(), super::texts)?.remove("kubernetes.io/service-name");
+    Ok((service, meta.get("namespace").map(|at| plain(&at)).filter(|name| !name.is_empty())))
+}
+
+fn ports(slice: &Msg<'_>) -> Result<Vec<(String, u16)>> {
+    slice.each("ports", |item| {
+        let msg = item.object(&PORT, |_, _| {})?;
+        let name = msg.get("name").map(|at| plain(&at)).unwrap_or_default();
+        Ok((name, msg.or("port", 0, super::port)?))
+    })
 }
 
 /// The port of the wanted name, or the only one; without any name the one called `http`, else the first.
-fn port(slice: &Msg<'_>, options: &ListOptions) -> Result<u16> {
+fn port(slice: &Msg<'_>, ports: &[(String, u16)], options: &ListOptions) -> Result<u16> {
     let Some(at) = slice.get("ports") else { return Ok(0) };
-    let ports = at
-        .items()?
-        .map(|item| {
-            let msg = item.object(&PORT, |_, _| {})?;
-            let name = msg.get("name").map(|at| plain(&at)).unwrap_or_default();
-            Ok((name, msg.or("port", 0, super::port)?))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    if let [(_, only)] = ports.as_slice() {
+    if let [(_, only)] = ports {
         return Ok(*only);
     }
     if !options.port_name.is_empty() {
@@ -70,10 +74,11 @@ fn port(slice: &Msg<'_>, options: &ListOptions) -> Result<u16> {
 
 fn endpoint(at: &At<'_>, port: u16) -> Result<Instance> {
     let msg = at.object(&ENDPOINT, |_, _| {})?;
-    let address = match msg.get("addresses") {
-        Some(list) => list.items()?.next().map(|first| plain(&first)).unwrap_or_default(),
-        None => String::new(),
-    };
+    let (address, seen) = match msg.get("addresses") {
+        Some(list) => list.items()?.next().map(|first| (plain(&first), first.seen())),
+        None => None,
+    }
+    .unwrap_or_else(|| (String::new(), at.seen()));
     let (ready, serving, terminating) = match msg.get("conditions") {
         Some(conditions) => {
             let conditions = conditions.object(&CONDITIONS, |_, _| {})?;
@@ -100,6 +105,7 @@ fn endpoint(at: &At<'_>, port: u16) -> Result<Instance> {
     Ok(Instance {
         id: id_or(name, &address, port),
         address,
+        seen,
         port,
         weight: 1.0,
         health: match (ready, serving && terminating) {

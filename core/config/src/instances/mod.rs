@@ -3,6 +3,7 @@
 //! registries does.
 
 mod consul;
+mod destination;
 mod eureka;
 mod form;
 mod hosts;
@@ -13,12 +14,13 @@ mod spring;
 #[cfg(test)]
 mod vectors;
 
-pub(crate) use form::assignment;
+pub(crate) use destination::{Destination, Destinations};
+pub(crate) use form::{assignment, cluster};
 pub(crate) use hosts::endpoints;
 
 use crate::dialect::Dialect;
 use crate::error::Result;
-use crate::read::At;
+use crate::read::{At, Msg, Seen};
 use std::collections::BTreeMap;
 
 /// Choices in reading an instance list.
@@ -45,6 +47,8 @@ pub(crate) enum Condition {
 pub(crate) struct Instance {
     pub(crate) id: String,
     pub(crate) address: String,
+    /// Where the address stands, or the instance when it has none.
+    pub(crate) seen: Seen,
     pub(crate) port: u16,
     /// As the registry has it; above 0, perhaps infinite.
     pub(crate) weight: f64,
@@ -54,14 +58,27 @@ pub(crate) struct Instance {
     pub(crate) secure: bool,
 }
 
+/// An instance that is left out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Skipped {
+    pub(crate) seen: Seen,
+    pub(crate) id: String,
+    pub(crate) reason: &'static str,
+    /// The id is its own or shows its address.
+    pub(crate) named: bool,
+}
+
 /// The instances of one service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct List {
     /// The service's name, when the list tells it.
     pub(crate) service: Option<String>,
+    /// The service's namespace, when the list tells it.
+    pub(crate) namespace: Option<String>,
+    /// The ports of an EndpointSlice, by name.
+    pub(crate) ports: Vec<(String, u16)>,
     pub(crate) hosts: Vec<Instance>,
-    /// Id and reason.
-    pub(crate) skipped: Vec<(String, &'static str)>,
+    pub(crate) skipped: Vec<Skipped>,
     /// Nacos answered with all instances as healthy.
     pub(crate) protected: bool,
     /// When Nacos made the list, in milliseconds since 1970.
@@ -69,8 +86,8 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Adds an instance, or says why not.
-    fn push(&mut self, instance: Instance, disabled: bool) {
+    /// Adds the instance at a place, or says why not.
+    fn push(&mut self, at: &At<'_>, instance: Instance, disabled: bool) {
         let reason = if disabled {
             "disabled"
         } else if instance.weight <= 0.0 {
@@ -82,7 +99,8 @@ impl List {
         } else {
             return self.hosts.push(instance);
         };
-        self.skipped.push((instance.id, reason));
+        let named = !instance.address.is_empty() || instance.id != id_or(String::new(), "", instance.port);
+        self.skipped.push(Skipped { seen: at.seen(), id: instance.id, reason, named });
     }
 }
 
@@ -100,6 +118,14 @@ pub(crate) fn lists(at: &At<'_>, dialect: Dialect, options: &ListOptions) -> Res
 /// The text of a scalar; empty for null and for what is none.
 fn plain(at: &At<'_>) -> String {
     at.node.text().unwrap_or_default().to_owned()
+}
+
+/// The address under a name, and where it stands.
+fn address(msg: &Msg<'_>, name: &'static str) -> (String, Seen) {
+    match msg.get(name) {
+        Some(at) => (plain(&at), at.seen()),
+        None => (String::new(), msg.at.seen()),
+    }
 }
 
 /// A mapping of texts; numbers and booleans are taken as written.

@@ -1,7 +1,7 @@
 //! Nacos: the instance list of v1, v2 and v3.
 
 use super::java::{double, double_text};
-use super::{Condition, Instance, List, id_or, plain, port, texts};
+use super::{Condition, Instance, List, address, id_or, plain, port, texts};
 use crate::error::Result;
 use crate::lint::{Finding, Severity};
 use crate::read::{At, Fields};
@@ -57,9 +57,10 @@ fn instances(at: &At<'_>) -> Result<List> {
         let msg = item.object(&INSTANCE, |_, _| {})?;
         let text = |name| msg.get(name).map(|at| plain(&at)).unwrap_or_default();
         let flag = |name| msg.or(name, true, |flag| flag.bool());
-        let (address, port) = (text("ip"), msg.or("port", 0, port)?);
+        let (address, seen) = address(&msg, "ip");
+        let port = msg.or("port", 0, port)?;
         let own = msg.or("metadata", std::collections::BTreeMap::new(), texts)?;
-        let given = msg.or("weight", 1.0, |n| n.f64())?;
+        let given = msg.get("weight").map_or(1.0, |at| weight_at(&at));
         let healthy = flag("healthy")?;
         let id = id_or(text("instanceId"), &address, port);
         let cluster = msg.get("clusterName").map_or_else(|| "DEFAULT".to_owned(), |at| plain(&at));
@@ -73,8 +74,7 @@ fn instances(at: &At<'_>) -> Result<List> {
         metadata.insert("nacos.ephemeral".to_owned(), flag("ephemeral")?.to_string());
         let weight = match own.get("nacos.weight") {
             Some(text) => weight(&item, text),
-            None if given.is_finite() => given,
-            None => weight(&item, &double_text(given)),
+            None => given,
         };
         let healthy = own.get("nacos.healthy").map_or(healthy, |text| text.eq_ignore_ascii_case("true"));
         if let Some(name) = msg.get("serviceName").map(|at| plain(&at)).filter(|_| list.service.is_none()) {
@@ -83,6 +83,7 @@ fn instances(at: &At<'_>) -> Result<List> {
         let instance = Instance {
             id,
             address,
+            seen,
             port,
             weight,
             health: if healthy { Condition::Healthy } else { Condition::Unhealthy },
@@ -90,9 +91,14 @@ fn instances(at: &At<'_>) -> Result<List> {
             secure: metadata.get("secure").is_some_and(|text| text.eq_ignore_ascii_case("true")),
             metadata,
         };
-        list.push(instance, !flag("enabled")?);
+        list.push(&item, instance, !flag("enabled")?);
     }
     Ok(list)
+}
+
+/// A weight written as a number; what is none counts as 1.
+pub(super) fn weight_at(at: &At<'_>) -> f64 {
+    at.f64().ok().filter(|weight| weight.is_finite()).unwrap_or_else(|| weight(at, &plain(at)))
 }
 
 /// A weight written as text; what is none counts as 1.

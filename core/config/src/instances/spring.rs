@@ -1,8 +1,8 @@
 //! Spring: a list of service instances.
 
 use super::{
-    Condition, Instance, List, id_or,
-    nacos::{no_weight, weight},
+    Condition, Instance, List, address, id_or,
+    nacos::{no_weight, weight, weight_at},
     plain, port, texts,
 };
 use crate::error::Result;
@@ -19,11 +19,12 @@ pub(super) fn list(at: &At<'_>) -> Result<List> {
     for item in at.items()? {
         let msg = item.object(&INSTANCE, |_, _| {})?;
         let text = |name| msg.get(name).map(|at| plain(&at)).unwrap_or_default();
-        let (address, port) = (text("host"), msg.or("port", 0, port)?);
+        let (address, seen) = address(&msg, "host");
+        let port = msg.or("port", 0, port)?;
         let metadata = msg.or("metadata", BTreeMap::new(), texts)?;
         let weight = match (metadata.get("nacos.weight"), msg.get("weight"), metadata.get("weight")) {
             (Some(text), ..) | (None, None, Some(text)) => weight(&item, text),
-            (None, Some(number), _) => number.f64()?,
+            (None, Some(number), _) => weight_at(&number),
             (None, None, None) => {
                 if from_nacos(&metadata) {
                     no_weight(&item);
@@ -43,6 +44,7 @@ pub(super) fn list(at: &At<'_>) -> Result<List> {
         let instance = Instance {
             id: id_or(text("instanceId"), &address, port),
             address,
+            seen,
             port,
             weight,
             health: if healthy { Condition::Healthy } else { Condition::Unhealthy },
@@ -50,7 +52,7 @@ pub(super) fn list(at: &At<'_>) -> Result<List> {
             secure: msg.or("secure", false, |flag| flag.bool())?,
             metadata,
         };
-        list.push(instance, false);
+        list.push(&item, instance, false);
     }
     Ok(list)
 }

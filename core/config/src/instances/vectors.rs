@@ -68,7 +68,7 @@ fn instance_lists() {
         let skipped: Vec<Value> = read
             .iter()
             .flat_map(|list| &list.skipped)
-            .map(|(id, reason)| json!({"id": id, "reason": reason}))
+            .map(|skipped| json!({"id": skipped.id, "reason": skipped.reason}))
             .collect();
         assert_eq!(json!(skipped), case["expect"]["skipped"], "{}", document.name);
     }

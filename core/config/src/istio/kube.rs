@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::read::{At, Fields};
 
 const SERVICE: Fields = Fields::of("a Service", &["ports", "clusterIP"]);
-const PORT: Fields = Fields::of("ports", &["name", "port", "appProtocol", "protocol"]);
+const PORT: Fields = Fields::of("ports", &["name", "port", "appProtocol", "protocol", "targetPort"]);
 
 /// Reads the `spec` of a Service. Its other fields are no business of ours.
 pub(super) fn service(at: &At<'_>, meta: &Meta) -> Result<Service> {
@@ -20,7 +20,9 @@ pub(super) fn service(at: &At<'_>, meta: &Meta) -> Result<Service> {
             "UDP" | "SCTP" => Protocol::Other,
             _ => Protocol::of(word),
         };
-        Ok(Port { number: port.need("port")?.u32_in(1, 65_535)?, protocol, name, target: 0 })
+        // A name stands for a port that only the pods tell.
+        let target = port.get("targetPort").and_then(|at| at.u32_in(1, 65_535).ok()).unwrap_or(0);
+        Ok(Port { number: port.need("port")?.u32_in(1, 65_535)?, protocol, name, target })
     })?;
     let headless = msg.or("clusterIP", String::new(), |ip| ip.text())? == "None";
     let host = format!("{}.{}.svc.cluster.local", meta.name, meta.namespace);

@@ -289,6 +289,7 @@ pub(crate) fn hand_over(translation: &Translation, batch: &mut Batch, sink: &Ref
         }
         let (spec, waits) = envoy::cluster(&at)?;
         batch.add_cluster(&at, spec, waits)?;
+        batch.add_destination(made.destination.clone());
         if let Some(node) = &made.assignment {
             let at = At::made(&made.name, node, &doc);
             let (name, endpoints) = envoy::assignment(&at, crate::load::BARE)?;

@@ -8,6 +8,7 @@ use super::service::{Port, Resolution, Service, Workload};
 use super::spread::{Group, Member, spread};
 use crate::form::{Form, flag, list, number, text};
 use crate::front::{Node, Place};
+use crate::instances::Destination;
 use crate::read::Seen;
 use std::collections::BTreeSet;
 
@@ -17,6 +18,8 @@ pub(crate) struct Made {
     pub(crate) seen: Seen,
     pub(crate) name: String,
     pub(crate) cluster: Node<'static>,
+    /// Which instances of lists it holds.
+    pub(crate) destination: Destination,
     /// `ClusterLoadAssignment`, when documents tell the hosts and they do not stand in the cluster itself.
     pub(crate) assignment: Option<Node<'static>>,
     /// Requests go where they were sent; no hosts are chosen.
@@ -166,7 +169,17 @@ pub(super) fn made(view: &View<'_>, routing: &Routing<'_>) -> Made {
             Resolution::StrictDns | Resolution::LogicalDns => form.put("load_assignment", node),
         }
     }
-    Made { seen: view.seen().clone(), name: view.name.clone(), cluster: form.node(), assignment, original }
+    let Port { number, name, target, .. } = view.port;
+    let destination = Destination {
+        cluster: view.name.clone(),
+        host: view.service.host.clone(),
+        port: *number,
+        port_name: name.clone(),
+        target: if *target == 0 { *number } else { *target },
+        labels: view.subset.map(|subset| subset.labels.clone()),
+    };
+    let (seen, name) = (view.seen().clone(), view.name.clone());
+    Made { seen, name, cluster: form.node(), destination, assignment, original }
 }
 
 fn load_assignment(name: &str, members: &[&Member], groups: &[Group], place: Place) -> Node<'static> {

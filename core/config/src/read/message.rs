@@ -89,26 +89,29 @@ impl<'a> At<'a> {
             Kind::Null => &[],
             _ => return Err(self.expected(&format!("a mapping with the fields of {}", fields.message))),
         };
-        let mut found: Vec<(&'static str, &'a Entry<'a>)> = Vec::new();
+        let mut found: Vec<(&'static str, Treatment, &'a Entry<'a>)> = Vec::new();
         for entry in entries {
             let known = fields.names().find(|(name, _)| is_camel_spelling(&entry.key, name));
             let Some((name, treatment)) = known else {
                 dropped(&self, entry);
                 continue;
             };
-            if treatment == Treatment::NotUsed && !entry.value.is_null() {
-                let value = self.key(name, &entry.value);
-                value.note(What::NotUsed, "not used here: it has no part in the choice of hosts");
-            }
-            match found.iter_mut().find(|(other, _)| *other == name) {
-                Some(old) => old.1 = entry,
-                None => found.push((name, entry)),
+            match found.iter_mut().find(|(other, ..)| *other == name) {
+                Some(old) => old.2 = entry,
+                None => found.push((name, treatment, entry)),
             }
         }
-        found.retain(|(_, entry)| !entry.value.is_null());
-        for (name, entry) in &found {
-            self.report_used(name, entry);
+        found.retain(|(.., entry)| !entry.value.is_null());
+        for &(name, treatment, entry) in &found {
+            match treatment {
+                Treatment::NotUsed => {
+                    let value = self.key(name, &entry.value);
+                    value.note(What::NotUsed, "not used here: it has no part in the choice of hosts");
+                }
+                _ => self.report_used(name, entry),
+            }
         }
+        let found: Vec<_> = found.into_iter().map(|(name, _, entry)| (name, entry)).collect();
         let named = |name: &str| found.iter().any(|(other, _)| *other == name);
         self.report_defaults(fields, "the source's own", &named);
         Ok(Msg { at: self, found })

@@ -83,16 +83,16 @@ fn beside_filters() {
     assert!(matches!(spec("filters: []").policy, PolicySpec::Random { .. }));
     let text = "{nexthop: {defaults: {filters: [{preset: gray}], protect_threshold: 0.5}}, clusters: \
         {a: {hosts: [10.0.0.1:80]}, b: {hosts: [10.0.0.2:80], nexthop: {filters: [{avoid_previous: {}}], protect_threshold: 0}}, \
-         c: {composite: [a, b]}}}";
+         c: {composite: [a, b]}, d: {hosts: [10.0.0.3:80], nexthop: {filters: []}}}}";
     let clusters = read(text).unwrap().specs.clusters;
     let stages = |at: usize| match &clusters[at].policy {
         PolicySpec::Filtered(filters) => filters.stages.len(),
         _ => 0,
     };
-    assert_eq!([stages(0), stages(1), stages(2)], [2, 1, 0]);
+    assert_eq!([stages(0), stages(1), stages(2), stages(3)], [2, 1, 0, 0], "an empty list wins, too");
     assert_eq!(
         clusters.iter().map(|c| c.protect_threshold).collect::<Vec<_>>(),
-        [Some(0.5), Some(0.0), None]
+        [Some(0.5), Some(0.0), None, Some(0.5)]
     );
 }
 

@@ -165,9 +165,9 @@ fn hosts_of_one_cluster_in_any_dialect() {
 fn lists_in_envoys_form() {
     let text =
         translate(&[Source { name: "x.json", text: NACOS.as_bytes(), dialect: Dialect::Auto }]).unwrap();
-    let source = Source { name: "x.yaml", text: text.as_bytes(), dialect: Dialect::Auto };
-    let (name, found) = load_hosts(&source, &ListOptions::default(), "").unwrap();
-    assert_eq!(name.as_deref(), Some("orders"));
+    let cluster = named("x.yaml", &text).unwrap().specs.clusters.remove(0);
+    let (name, found) = (cluster.name, cluster.endpoints);
+    assert_eq!(name, "orders");
     let direct = named("x.json", NACOS).unwrap().specs.clusters.remove(0).endpoints;
     let told = |endpoints: &Endpoints| -> Vec<_> {
         hosts(endpoints).into_iter().map(|host| (host.address.clone(), host.weight, host.health)).collect()
@@ -178,4 +178,124 @@ fn lists_in_envoys_form() {
     };
     assert_eq!(zones(&found), zones(&direct));
     assert_eq!(hosts(&found)[0].metadata.0["envoy.lb"], hosts(&direct)[0].metadata.0["envoy.lb"]);
+}
+
+#[test]
+fn what_a_list_becomes_is_read_again() {
+    let lists = [
+        r#"[{"Node": {"Address": "10.0.0.1"}, "Service": {"Service": "orders", "Port": 80}}]"#,
+        r#"[{"serviceId": "orders", "host": "orders.internal", "port": 80}]"#,
+        r#"{"application": {"name": "ORDERS", "instance": {"hostName": "h1", "port": {"$": 80}, "status": "UP"}}}"#,
+        "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {labels: {kubernetes.io/service-name: \
+         orders}}, ports: [{port: 80}], endpoints: [{addresses: [10.0.0.1]}]}",
+        NACOS,
+    ];
+    for list in lists {
+        let direct = named("x.json", list).unwrap().specs.clusters.remove(0);
+        let source = Source { name: "x.json", text: list.as_bytes(), dialect: Dialect::Auto };
+        let text = translate(&[source]).unwrap();
+        let again = named("x.yaml", &text).unwrap().specs.clusters.remove(0);
+        let told = |endpoints: &Endpoints| -> Vec<_> {
+            hosts(endpoints).into_iter().map(|host| (host.address.clone(), host.hostname.clone())).collect()
+        };
+        assert_eq!(told(&again.endpoints), told(&direct.endpoints), "{text}");
+        assert_eq!((again.name, again.policy), ("orders".to_owned(), direct.policy), "{text}");
+        let waits = Source { name: "w.yaml", text: b"{name: orders, type: EDS}", dialect: Dialect::Auto };
+        assert!(translate(&[waits, source]).unwrap().starts_with("cluster_name"), "an EDS cluster waits");
+    }
+}
+
+#[test]
+fn one_entry_is_enough_to_know_a_list() {
+    let lists = [
+        (r#"{"hosts":[{"port":80},{"ip":"10.0.0.1","port":80}]}"#, 1),
+        (r#"{"name":"g@@orders","hosts":[{"port":80},{"ip":"10.0.0.1","port":80}]}"#, 1),
+        (r#"{"name":"g@@orders","hosts":[{"port":80}]}"#, 1),
+        (r#"{"code":0,"data":[{"port":80},{"ip":"10.0.0.1","port":80}]}"#, 1),
+        (r#"[{"port":80},{"host":"10.0.0.1","port":80}]"#, 1),
+        (r#"[{"instanceId":"x","host":"10.0.0.1"},{"host":"10.0.0.1","port":80}]"#, 1),
+        (r#"[{"Node":{"Node":"n"}},{"Node":{"Address":"10.0.0.1"},"Service":{"ID":"a","Port":80}}]"#, 1),
+        (r#"{"name":"orders","hosts":[]}"#, 0),
+        (r#"{"hosts":[]}"#, 0),
+        ("[]", 0),
+    ];
+    for (text, left_out) in lists {
+        let source = Source { name: "orders", text: text.as_bytes(), dialect: Dialect::Auto };
+        let (_, endpoints) = load_hosts(&source, &ListOptions::default(), "").unwrap();
+        if text == "[]" {
+            // As a document of its own it may be anything.
+            assert!(load(&[source]).is_err());
+            continue;
+        }
+        let loaded = load(&[source]).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(loaded.specs.clusters[0].endpoints, endpoints, "{text}");
+        let reasons =
+            loaded.report.entries.iter().filter(|entry| entry.text.contains("left out: no_")).count();
+        assert_eq!(reasons, left_out, "{text}");
+        let some = text.contains("10.0.0.1") as usize;
+        assert_eq!(hosts(&endpoints).len(), some, "{text}");
+    }
+    let short = named("x", "{name: x, hosts: [10.0.0.1:80]}").unwrap_err().to_string();
+    assert!(short.contains("belongs to the short form"), "{short}");
+}
+
+#[test]
+fn what_is_left_out_or_wrong_has_its_place() {
+    let text = "{\"name\": \"orders\", \"hosts\": [\n{\"port\": 80},\n{\"port\": 80},\n{\"ip\": \"10.0.0.1\", \"port\": 80},\n\
+                {\"ip\": \"10.0.0.1\", \"port\": 80},\n{\"ip\": \"10.0.0.2\"}]}";
+    let loaded = named("big.json", text).unwrap();
+    let told: Vec<_> =
+        loaded.report.entries.iter().map(|e| (e.line, e.path.as_str(), e.text.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            (2, "hosts[0]", "the instance is left out: no_address"),
+            (3, "hosts[1]", "the instance is left out: no_address"),
+            (6, "hosts[4]", "the instance 10.0.0.2:0 is left out: no_port"),
+            (5, "hosts[3].ip", "10.0.0.1:80 is listed twice; the first entry counts"),
+            (1, "", "the cluster orders is made with Envoy's defaults"),
+        ]
+    );
+    let bad = "{\"hosts\": [{\"ip\": \"10.0.0.1\", \"port\": 80},\n{\"ip\": \"bad addr!\", \"port\": 80}]}";
+    let error = named("ba.json", bad).unwrap_err();
+    assert_eq!((error.line, error.path.as_str()), (2, "hosts[1].ip"), "{error}");
+}
+
+#[test]
+fn weights_that_are_no_numbers_count_as_one() {
+    let lists = [
+        r#"{"hosts": [{"ip": "10.0.0.1", "port": 80, "weight": "abc"}, {"ip": "10.0.0.2", "port": 80, "weight": 3}]}"#,
+        r#"{"hosts": [{"ip": "10.0.0.1", "port": 80, "weight": [7]}, {"ip": "10.0.0.2", "port": 80, "weight": 3}]}"#,
+        r#"[{"host": "10.0.0.1", "port": 80, "weight": "😀"}, {"host": "10.0.0.2", "port": 80, "weight": 3}]"#,
+        r#"[{"Node": {}, "Service": {"Address": "10.0.0.1", "Port": 80, "Weights": {"Passing": "much"}}},
+            {"Node": {}, "Service": {"Address": "10.0.0.2", "Port": 80, "Weights": {"Passing": 3}}}]"#,
+    ];
+    for text in lists {
+        let loaded = named("orders", text).unwrap();
+        let weights: Vec<_> =
+            hosts(&loaded.specs.clusters[0].endpoints).iter().map(|host| host.weight).collect();
+        assert_eq!(weights, [1, 3], "{text}");
+        let codes: Vec<_> = loaded.findings.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, ["W-BAD-WEIGHT"], "{text}");
+    }
+}
+
+#[test]
+fn weights_of_a_list_fit_together() {
+    for huge in ["1e300", "4294967295", "1e10"] {
+        let text = format!(
+            r#"{{"hosts": [{{"ip": "10.0.0.1", "port": 80, "weight": {huge}}}, {{"ip": "10.0.0.2", "port": 80}}]}}"#
+        );
+        let loaded = named("orders", &text).unwrap();
+        let found = hosts(&loaded.specs.clusters[0].endpoints);
+        let sum: u64 = found.iter().map(|host| u64::from(host.weight)).sum();
+        assert!(sum <= u64::from(u32::MAX) && found[0].weight > 4_000_000_000, "{huge}: {sum}");
+        let source = Source { name: "orders", text: text.as_bytes(), dialect: Dialect::Auto };
+        named("x.yaml", &translate(&[source]).unwrap()).unwrap();
+    }
+    let infinite = r#"{"hosts": [{"ip": "10.0.0.1", "port": 80, "metadata": {"nacos.weight": "Infinity"}}]}"#;
+    let source = Source { name: "orders", text: infinite.as_bytes(), dialect: Dialect::Auto };
+    let text = translate(&[source]).unwrap();
+    assert!(text.contains("weight: \"Infinity\"") || text.contains("weight: Infinity"), "{text}");
+    assert!(!text.contains(": inf\n"), "{text}");
 }

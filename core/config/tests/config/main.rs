@@ -6,6 +6,7 @@ mod checks;
 mod clusters;
 mod composite;
 mod contradictions;
+mod destinations;
 mod documents;
 mod effective;
 mod endpoints;
