@@ -161,6 +161,92 @@ fn what_answers_and_limits_speak_against() {
     assert_eq!(free, (Value::Null, false.into(), Value::Null));
 }
 
+/// What explain says and what a stateless attempt with the same head gets.
+fn both(mesh: &Engine, head: &Value) -> (Value, Result<String, (String, String)>) {
+    let attempt = head["attempt"].as_u64().unwrap_or(1) as u32;
+    let tried = head["tried"].as_str().unwrap_or("").to_owned();
+    let target = mesh.resolve(head["cluster"].as_str().unwrap()).unwrap();
+    let asked = RequestHead { target, number: attempt, tried: &tried, ..RequestHead::default() };
+    let chosen = match mesh.pick_for(&asked, mesh.now()).unwrap() {
+        Choice::Attempt(attempt) => Ok(attempt.host().address.clone()),
+        Choice::Refused(why) => Err((why.kind.name().to_owned(), why.resource.name().to_owned())),
+        Choice::Wait(wait) => panic!("{wait:?}"),
+    };
+    (explain(mesh, head), chosen)
+}
+
+#[test]
+fn limits_that_refuse_are_the_refusal() {
+    let limited = |limits: &str, more: &str| {
+        mesh(&format!("clusters: {{web: {{hosts: [10.0.0.1:80], limits: {{{limits}}}, {more}}}}}"))
+    };
+    let refused = |mesh: &Engine, head: &Value, resource: &str| {
+        let (why, chosen) = both(mesh, head);
+        assert_eq!(chosen, Err(("overflow".to_owned(), resource.to_owned())), "{why}");
+        assert_eq!((&why["refusal"], &why["resource"]), (&"overflow".into(), &resource.into()), "{why}");
+        assert!(why["line"].as_str().unwrap().contains(&format!("overflow ({resource})")), "{why}");
+        assert!(
+            why["text"].as_str().unwrap().contains(&format!("refused    overflow ({resource})")),
+            "{why}"
+        );
+    };
+    let web = json!({"cluster": "web"});
+    refused(&limited("requests: 0, connections: 0", ""), &web, "requests");
+    let retry = "retry: {on: [5xx], times: 3}";
+    let second = json!({"cluster": "web", "attempt": 2});
+    refused(&limited("retries: 0", retry), &second, "retries");
+    // No connection at all is no refusal: a pool without any gets one.
+    let (why, chosen) = both(&limited("connections: 0", ""), &web);
+    assert_eq!((&why["refusal"], chosen), (&Value::Null, Ok("10.0.0.1:80".to_owned())), "{why}");
+
+    // Reached limits, while a request is under way.
+    for (limits, resource) in [("requests: 1", "requests"), ("connections: 1, pending: 0", "pending")] {
+        let full = limited(limits, "");
+        let head = RequestHead { target: full.resolve("web").unwrap(), ..RequestHead::default() };
+        let mut call = full.request(&head, full.now());
+        let Ok(Choice::Attempt(open)) = call.choose_host(full.now()) else { panic!("a host is there") };
+        refused(&full, &web, resource);
+        open.complete(&Outcome::status(200), full.now()).unwrap();
+        assert_eq!(explain(&full, &web)["refusal"], Value::Null, "{resource} is free again");
+    }
+}
+
+#[test]
+fn tried_hosts_are_left_out_as_choices_leave_them_out() {
+    let text = |block: &str| {
+        mesh(&format!("clusters: {{web: {{hosts: [10.0.0.1:80, 10.0.0.2:80], nexthop: {{{block}}}}}}}"))
+    };
+    for (block, words, at_last) in [
+        ("exclude_tried: true", "this request tried it; taken again only when there is no other", true),
+        ("filters: [{preset: spring-retry}]", "the filter avoid_previous left it out", false),
+    ] {
+        let mesh = text(block);
+        for tried in ["10.0.0.1:80", "10.0.0.2:80"] {
+            let head = json!({"cluster": "web", "attempt": 2, "tried": tried});
+            for _ in 0..8 {
+                let (why, chosen) = both(&mesh, &head);
+                for host in why["hosts"]["candidates"].as_array().unwrap() {
+                    let was = host["address"] == tried;
+                    let left_out = if was { Value::from(words) } else { Value::Null };
+                    assert_eq!(
+                        (&host["left_out"], &host["at_last"]),
+                        (&left_out, &(was && at_last).into()),
+                        "{why}"
+                    );
+                    assert_eq!(
+                        chosen.as_ref().is_ok_and(|chosen| host["address"] == **chosen),
+                        !was,
+                        "{why}"
+                    );
+                }
+            }
+        }
+        // A first attempt leaves nobody out.
+        let (why, _) = both(&mesh, &json!({"cluster": "web"}));
+        assert_eq!(left_out(&why), ["-", "-"], "{block}");
+    }
+}
+
 #[test]
 fn a_request_that_wants_to_know_keeps_its_trail() {
     let mesh = mesh(MESH);

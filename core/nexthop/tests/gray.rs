@@ -87,7 +87,10 @@ fn a_stage_that_refuses_and_a_match_that_is_unhealthy() {
     ));
     assert_eq!(ask(mesh, &[("version", "9")], 200), "filtered");
     assert_eq!(stat(mesh, "filters.version.refused"), 1);
-    assert!(events(mesh).iter().any(|event| event["status"] == "DISCARD"));
+    let told = events(mesh);
+    assert!(told.iter().any(|event| event["status"] == "DISCARD"));
+    let codes = told.iter().filter(|event| event["type"] == "nexthop.filter").map(|event| &event["code"]);
+    assert_eq!(codes.collect::<Vec<_>>(), ["W-VERSION-REFUSED"], "nobody went on");
     let unhealthy = HostChange {
         op: host_op::CHANGE,
         address: "10.0.0.1:80",

@@ -131,9 +131,17 @@ fn zeros(cluster: &Cluster<'_>, thresholds: &Thresholds, at: usize, out: &mut Ou
     for (field, short, value) in zero {
         if value == 0 {
             let path = format!("circuit_breakers.thresholds[{at}].{field}");
-            let effect = format!("{field} is 0: requests are refused with 503 UO");
+            // A pool without any connection always gets one.
+            let (effect, fix) = match field {
+                "max_requests" => ("requests are refused with 503 UO", "set a limit above 0"),
+                _ => (
+                    "each host still gets one connection per worker, so it refuses nothing by itself",
+                    "set max_requests to 0 to refuse all requests, else a limit above 0",
+                ),
+            };
             let seen = cluster.marks.seen(&[&path, &format!("limits.{short}")]);
-            out.warn("NX-042", seen, effect, "set a limit above 0, or leave it out for 1024");
+            let effect = format!("{field} is 0: {effect}");
+            out.warn("NX-042", seen, effect, &format!("{fix}, or leave it out for 1024"));
         }
     }
 }

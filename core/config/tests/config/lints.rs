@@ -183,7 +183,13 @@ fn limits_and_weights() {
         &limits("retry_budget: {}"),
     );
     let zero = format!("{first}.max_requests");
-    tells("NX-042", Warning, &zero, &limits("max_requests: 0"), &limits("max_pending_requests: 0"));
+    let requests =
+        tells("NX-042", Warning, &zero, &limits("max_requests: 0"), &limits("max_pending_requests: 0"));
+    assert!(requests.effect.contains("requests are refused with 503 UO"), "{requests:?}");
+    let zero = format!("{first}.max_connections");
+    let connections =
+        tells("NX-042", Warning, &zero, &limits("max_connections: 0"), &limits("max_connections: 1"));
+    assert!(connections.effect.contains("each host still gets one connection"), "{connections:?}");
     let http2 = |fields: &str| {
         let fields =
             format!("http2_protocol_options: {{}}, circuit_breakers: {{thresholds: [{{{fields}}}]}}");

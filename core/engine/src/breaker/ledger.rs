@@ -224,6 +224,17 @@ impl Ledger {
         take(&self.retries, self.max_retries(limits, members, priority, now))
     }
 
+    /// Whether [`Ledger::take_retry`] would find a place.
+    pub(crate) fn has_retry(
+        &self,
+        limits: &Thresholds,
+        members: Members<'_>,
+        priority: usize,
+        now: Time,
+    ) -> bool {
+        self.retries.load(Relaxed) < self.max_retries(limits, members, priority, now)
+    }
+
     /// As many as may be under way, or fewer when fewer are.
     fn max_retries(&self, limits: &Thresholds, members: Members<'_>, priority: usize, now: Time) -> u32 {
         match limits.retry_budget {

@@ -19,7 +19,7 @@ pub(crate) use permit::{
 pub(crate) use pool::is_pinned;
 pub(crate) use queue::{Grant, Place, Queues};
 pub(crate) use raise::serve_waiting;
-pub(crate) use room::Room;
+pub(crate) use room::{Doors, Room};
 
 #[cfg(test)]
 pub(crate) mod testing;

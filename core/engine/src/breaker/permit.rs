@@ -132,7 +132,7 @@ impl Ask<'_> {
 }
 
 /// Whether a host has a pool: connections, some on their way, or somebody who waits for one.
-fn in_use(hosts: &HostArena, queues: &Queues, slot: u32, priority: u8) -> bool {
+pub(super) fn in_use(hosts: &HostArena, queues: &Queues, slot: u32, priority: u8) -> bool {
     let word = hosts.load(slot).pools[usize::from(priority)].load(Relaxed);
     pool::connections(word) > 0 || pool::is_pinned(word) || queues.connecting((slot, priority)) > 0
 }

@@ -1,9 +1,11 @@
 //! The hosts of one cluster in the eyes of one choice.
 
 use crate::balance::{Criteria, StageOutcome, walk_filters};
+use crate::breaker::Doors;
 use crate::cluster::ClusterView;
 use crate::hosts::{Health, HostArena, flag};
 use crate::inspect::flag_names;
+use crate::outcome::resource;
 use crate::request::Judge;
 use crate::retry::RetryPolicy;
 use crate::spec::{FilterPick, PolicySpec};
@@ -34,7 +36,23 @@ pub struct HostsWhy {
 impl HostsWhy {
     /// Whether one can be chosen of those that are listed.
     pub fn any(&self) -> bool {
-        self.candidates.iter().any(|host| host.left_out.is_empty() || host.at_last)
+        self.choosable().next().is_some()
+    }
+
+    fn choosable(&self) -> impl Iterator<Item = &CandidateWhy> {
+        self.candidates.iter().filter(|host| host.left_out.is_empty() || host.at_last)
+    }
+
+    /// The limit that refuses a request whichever host is chosen, see `outcome::resource`. Hosts that come at last
+    /// count when there are no others.
+    pub(super) fn closed_by(&self) -> u8 {
+        if self.more > 0 {
+            return resource::NONE;
+        }
+        let first = self.choosable().any(|host| !host.at_last);
+        let mut limits = self.choosable().filter(|host| !first || !host.at_last).map(|host| host.closed_by);
+        let limit = limits.next().unwrap_or(resource::NONE);
+        if limits.all(|other| other != resource::NONE) { limit } else { resource::NONE }
     }
 }
 
@@ -89,6 +107,8 @@ pub struct CandidateWhy {
     pub left_out: String,
     /// It can while no other can.
     pub at_last: bool,
+    /// The limit that refuses a request once it is chosen, see `outcome::resource`.
+    pub closed_by: u8,
 }
 
 /// What a choice asks of hosts.
@@ -96,8 +116,10 @@ pub(super) struct Asked<'a> {
     pub(super) criteria: Option<&'a Criteria>,
     pub(super) values: &'a [Option<String>],
     pub(super) previous: Option<u32>,
-    /// The predicates of a retry.
+    /// What a retry passes over.
     pub(super) retry: Option<Predicates<'a>>,
+    /// The limits of the cluster, with the routing priority.
+    pub(super) doors: (Doors<'a>, usize),
     /// Who passes hosts over that are healthy.
     pub(super) judge: &'a Judge<'a>,
 }
@@ -177,6 +199,9 @@ pub(super) fn hosts(view: &ClusterView, arena: &HostArena, asked: &Asked<'_>) ->
             let by_retry = asked.retry.and_then(|Predicates { policy: retry, tried, named }| {
                 let birth = arena.facts(*slot).birth.load(Relaxed);
                 let was = tried.contains(&(*slot, birth)) || named.contains(&info.address);
+                if view.spec.exclude_tried && was {
+                    return Some("this request tried it; taken again only when there is no other".to_owned());
+                }
                 if retry.previous_hosts && was {
                     return Some("this request tried it; taken again only when no other is drawn".to_owned());
                 }
@@ -202,6 +227,7 @@ pub(super) fn hosts(view: &ClusterView, arena: &HostArena, asked: &Asked<'_>) ->
                 health: flag_names(flags),
                 left_out: never.or(by_retry).or(by_steer).unwrap_or_default(),
                 at_last,
+                closed_by: asked.doors.0.closed_by(*slot, asked.doors.1),
             });
         }
     }

@@ -13,6 +13,8 @@ pub struct Explanation {
     pub route: RouteWhy,
     /// Why there is no attempt whatever the hosts, see `outcome::refusal`; 0 = there may be one.
     pub refusal: u8,
+    /// The limit that refuses, see `outcome::resource`; 0 = none does.
+    pub resource: u8,
     /// The attempt that is explained, from 1.
     pub number: u32,
     /// The cluster, and what composites hand on to; the last one has the hosts.

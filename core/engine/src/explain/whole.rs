@@ -3,16 +3,16 @@
 use super::hosts::{Asked, Predicates, hosts};
 use super::{Explanation, LevelWhy, LimitWhy, RetryWhy, RouteWhy, TimesWhy};
 use crate::balance::Criteria;
-use crate::breaker::Members;
+use crate::breaker::{Doors, Members, Room};
 use crate::clock::{Time, nanos};
 use crate::cluster::Subs;
 use crate::engine::Core;
 use crate::headers::HeaderView;
 use crate::leads::{Leads, Share};
-use crate::outcome::{Head, Misuse, NEVER, head_bits, refusal};
+use crate::outcome::{Head, Misuse, NEVER, head_bits, refusal, resource};
 use crate::policies::{Policies, RequestPolicy};
 use crate::random::{Draws, Source};
-use crate::request::{Again, Asks, Course, Judge, State, filter_values};
+use crate::request::{Again, Asks, Course, Judge, State, filter_previous, filter_values};
 use crate::retry::RetrySettings;
 use crate::route::RequestView;
 use crate::snapshot::Snapshot;
@@ -150,10 +150,20 @@ impl Core {
         let beside =
             Beside { criteria: criteria.as_deref(), values: &values, named: &tried, avoid: &[], now };
         self.explain_state(&snapshot, policies, &st, &beside, &mut why);
-        if let Some(sheds) = &snapshot.clusters[cluster as usize].sheds
+        let entry = &snapshot.clusters[cluster as usize];
+        if let Some(view) = entry.view.as_ref().filter(|_| st.is_retry && st.retries) {
+            // Nobody decided a stateless retry before: its limit comes before any host.
+            let (p, members) = (usize::from(st.routing), Members { hosts: &self.hosts, list: &view.members });
+            if !entry.shared.ledgers[p].has_retry(&view.limits[p], members, p, now) {
+                (why.refusal, why.resource) = (refusal::OVERFLOW, resource::RETRIES);
+            }
+        }
+        if let Some(sheds) = &entry.sheds
             && let Some((refusal, told)) = sheds.why(st.is_retry)
         {
-            why.refusal = if refusal == 0 { why.refusal } else { refusal };
+            if refusal != 0 {
+                (why.refusal, why.resource) = (refusal, resource::NONE);
+            }
             if let Some(level) = why.levels.first_mut() {
                 level.why += &format!("; {told}");
             }
@@ -175,16 +185,33 @@ impl Core {
         let policy = policies.request(st);
         why.number = st.number.max(1);
         let hosts_of = |cluster: u32| -> Option<(bool, super::HostsWhy)> {
-            let view = snapshot.clusters.get(cluster as usize)?.view.as_ref()?;
+            let entry = snapshot.clusters.get(cluster as usize)?;
+            let view = entry.view.as_ref()?;
             let own = values.iter().find(|(of, _)| *of == cluster).map_or(&[][..], |(_, values)| values);
             let predicates = Predicates { policy: retry, tried: &st.tried, named };
-            let predicates = (st.is_retry && retry.rejects()).then_some(predicates);
+            let predicates =
+                (st.is_retry && (retry.rejects() || view.spec.exclude_tried)).then_some(predicates);
+            let p = usize::from(st.routing);
+            let doors = Doors {
+                room: Room {
+                    hosts: &self.hosts,
+                    ledger: &entry.shared.ledgers[p],
+                    max_connections: view.limits[p].max_connections,
+                    per_host: view.spec.breakers.per_host_max_connections[p].unwrap_or(u32::MAX),
+                    streams: view.streams,
+                },
+                limits: &view.limits[p],
+                members: Members { hosts: &self.hosts, list: &view.members },
+                queues: &entry.shared.queues,
+                strict: view.strict,
+            };
             let asks = Asks { routing: st.routing, avoid, probes: !st.is_retry };
             let asked = Asked {
                 criteria,
                 values: own,
-                previous: st.tried.last().map(|t| t.0),
+                previous: filter_previous(&self.hosts, view, &st.tried, named),
                 retry: predicates,
+                doors: (doors, p),
                 judge: &Judge::new(self, snapshot, cluster, view, &asks, now),
             };
             let found = hosts(view, &self.hosts, &asked);
@@ -251,6 +278,10 @@ impl Core {
         if why.hosts.as_ref().is_none_or(|found| found.more == 0 && !found.any()) && why.refusal == 0 {
             let cooling = why.hosts.as_ref().is_some_and(|found| found.cooling);
             why.refusal = if cooling { refusal::COOLING } else { refusal::NO_HEALTHY_UPSTREAM };
+        }
+        let closed = why.hosts.as_ref().map_or(resource::NONE, super::HostsWhy::closed_by);
+        if why.refusal == 0 && closed != resource::NONE {
+            (why.refusal, why.resource) = (refusal::OVERFLOW, closed);
         }
         let p = usize::from(st.routing);
         if let Some((entry, view)) =

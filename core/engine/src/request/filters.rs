@@ -7,6 +7,7 @@ use crate::balance::{Criteria, FilterCall, FilterTold, filter_text};
 use crate::cluster::ClusterView;
 use crate::events::{Json, timestamp};
 use crate::hash::find_cookie;
+use crate::hosts::HostArena;
 use crate::outcome::{Outcome, failure, resource};
 use crate::policies::ClusterPolicy;
 use crate::route::RequestView;
@@ -80,13 +81,8 @@ impl<'a> Walk<'a> {
 
     /// The host of the attempt before, as a filter asks for it.
     pub(super) fn previous(&self, st: &State, view: &ClusterView) -> Option<u32> {
-        let hosts = &self.core.hosts;
-        if let Some((slot, birth)) = st.tried.last() {
-            return (hosts.facts(*slot).birth.load(Relaxed) == *birth).then_some(*slot);
-        }
-        let named = st.rare.as_deref().filter(|_| st.has_rare)?.tried.last()?;
-        let slots = view.members.iter().map(|member| member.slot);
-        slots.into_iter().find(|slot| hosts.info(*slot).is_some_and(|(_, info)| info.address == *named))
+        let named = st.rare.as_deref().filter(|_| st.has_rare).map_or(&[][..], |rare| &rare.tried);
+        previous(&self.core.hosts, view, &st.tried, named)
     }
 
     /// Events of one choice. Returns why there is no host.
@@ -153,6 +149,21 @@ impl<'a> Walk<'a> {
             self.live(st, "complete", None, |json| json.text("status", "DISCARD"));
         }
     }
+}
+
+/// The last host of those tried: slots with births, else, for stateless attempts, addresses.
+pub(crate) fn previous(
+    hosts: &HostArena,
+    view: &ClusterView,
+    tried: &[(u32, u32)],
+    named: &[String],
+) -> Option<u32> {
+    if let Some((slot, birth)) = tried.last() {
+        return (hosts.facts(*slot).birth.load(Relaxed) == *birth).then_some(*slot);
+    }
+    let named = named.last()?;
+    let slots = view.members.iter().map(|member| member.slot);
+    slots.into_iter().find(|slot| hosts.info(*slot).is_some_and(|(_, info)| info.address == *named))
 }
 
 /// Whether a request's life is told.

@@ -46,7 +46,7 @@ pub use report::Report;
 pub(crate) use report::grpc_to_http;
 pub(crate) use session::Session;
 
-pub(crate) use filters::values as filter_values;
+pub(crate) use filters::{previous as filter_previous, values as filter_values};
 pub(crate) use lead::Again;
 pub(crate) use state::{Course, End, Phase, State};
 use std::sync::Arc;

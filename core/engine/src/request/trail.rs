@@ -3,6 +3,7 @@
 use super::Walk;
 use super::state::State;
 use crate::explain::{Beside, Explanation, route_why};
+use crate::outcome::{refusal, resource};
 use crate::policies::Policies;
 use crate::random::Source;
 
@@ -49,7 +50,15 @@ impl Walk<'_> {
         let info = slot.and_then(|slot| self.core.hosts.info(slot));
         if let Some((_, info)) = info {
             why.chosen.clone_from(&info.address);
-            why.refusal = 0;
+            (why.refusal, why.resource) = (0, resource::NONE);
+            let mut candidates = why.hosts.iter().flat_map(|hosts| &hosts.candidates);
+            let chosen = candidates.find(|host| host.address == why.chosen);
+            // Beside others a refused attempt is only one less.
+            if let Some(host) =
+                chosen.filter(|host| host.closed_by != resource::NONE && st.attempts.is_empty())
+            {
+                (why.refusal, why.resource) = (refusal::OVERFLOW, host.closed_by);
+            }
             // By now it has this attempt: a probe under way, a place less.
             let candidates = why.hosts.iter_mut().flat_map(|hosts| &mut hosts.candidates);
             candidates.filter(|host| host.at_last && host.address == why.chosen).for_each(|host| {

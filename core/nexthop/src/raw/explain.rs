@@ -6,7 +6,7 @@ use super::registry::Engine;
 use nexthop_engine::StageOutcome;
 use nexthop_engine::engine::UNKNOWN_TARGET;
 use nexthop_engine::explain::{Explanation, HostsWhy};
-use nexthop_engine::outcome::{Head, Misuse, NEVER, head_bits, refusal};
+use nexthop_engine::outcome::{Head, Misuse, NEVER, head_bits, refusal, resource};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 
@@ -232,6 +232,8 @@ fn whole(why: &Explanation) -> Map<String, Json> {
         }),
     );
     json.insert("refusal".into(), if refusal.is_empty() { Json::Null } else { refusal.into() });
+    let limit = resource::name(why.resource);
+    json.insert("resource".into(), if limit.is_empty() { Json::Null } else { limit.into() });
     json.insert("attempt".into(), why.number.into());
     let levels = why.levels.iter().map(|level| json!({"cluster": level.cluster, "why": level.why}));
     json.insert("clusters".into(), levels.collect());
@@ -303,7 +305,18 @@ fn line(why: &Explanation) -> String {
     let all = why.hosts.as_ref().map_or(0, |hosts| hosts.candidates.len() + hosts.more);
     match refusal {
         "" => format!("attempt {} would go to cluster {cluster}, to one of {may} of {all} hosts", why.number),
-        refusal => format!("attempt {} would be refused: {refusal} ({cluster})", why.number),
+        refusal => {
+            let limit = limit_words(why);
+            format!("attempt {} would be refused: {refusal}{limit} ({cluster})", why.number)
+        }
+    }
+}
+
+/// Which limit refuses, as refusals are written.
+fn limit_words(why: &Explanation) -> String {
+    match resource::name(why.resource) {
+        "" => String::new(),
+        limit => format!(" ({limit})"),
     }
 }
 
@@ -325,7 +338,7 @@ fn told(why: &Explanation) -> String {
     }
     if why.refusal != 0 {
         let name = refusal::NAMES.get(usize::from(why.refusal)).copied().unwrap_or("");
-        let _ = writeln!(out, "refused    {name}");
+        let _ = writeln!(out, "refused    {name}{}", limit_words(why));
     }
     if let Some(hosts) = &why.hosts {
         let _ = writeln!(
@@ -365,7 +378,12 @@ fn told(why: &Explanation) -> String {
         }
         for c in &hosts.candidates {
             let chosen = if c.address == why.chosen { "  <- chosen" } else { "" };
-            let why_not = if c.left_out.is_empty() { "may be chosen" } else { &c.left_out };
+            let closed = resource::name(c.closed_by);
+            let why_not = match (c.left_out.as_str(), closed) {
+                ("", "") => "may be chosen".to_owned(),
+                ("", limit) => format!("may be chosen, and is refused then: the limit of {limit}"),
+                (left_out, _) => left_out.to_owned(),
+            };
             let _ = writeln!(
                 out,
                 "host       {} (priority {}, weight {}, {} active, {}): {why_not}{chosen}",

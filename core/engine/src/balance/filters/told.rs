@@ -35,12 +35,14 @@ impl Told {
     }
 }
 
-/// The code of a stage's fallback.
-pub(super) fn code(rule: &StageRule, name: &str, absent: bool) -> String {
+/// The code of a stage that found nobody.
+pub(super) fn code(rule: &StageRule, name: &str, absent: bool, refused: bool) -> String {
+    let upper = || name.to_uppercase().replace('_', "-");
     match rule {
+        _ if refused => format!("W-{}-REFUSED", upper()),
         StageRule::AvoidPrevious => "W-ONLY-PREVIOUS-LEFT".into(),
         StageRule::Match(_) if absent => "W-UNTAGGED-FALLBACK".into(),
-        _ => format!("W-{}-FALLBACK", name.to_uppercase().replace('_', "-")),
+        _ => format!("W-{}-FALLBACK", upper()),
     }
 }
 
@@ -90,7 +92,8 @@ fn tell(index: &Index, walked: &Walked, values: &[Option<String>], now: Time) ->
         let absent = value.is_empty();
         let wanted = if absent { stage.warn_absent } else { stage.warn };
         if wanted && counts.tells(value, second) {
-            told.warn(&code(&stage.rule, &stage.name, absent), &stage.name, value);
+            let refused = what == StageOutcome::Refused;
+            told.warn(&code(&stage.rule, &stage.name, absent, refused), &stage.name, value);
         }
     }
     told
