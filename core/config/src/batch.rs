@@ -109,7 +109,11 @@ impl Batch {
             name,
             file: seen.file.clone(),
             line: seen.place.line,
-            path: format!("{}{below}", seen.path),
+            // A document that is the table has no path itself.
+            path: match seen.path.as_str() {
+                "" => below.trim_start_matches('.').to_owned(),
+                path => format!("{path}{below}"),
+            },
             made: *made,
         };
         let clusters = self.specs.clusters.iter().zip(&self.places).zip(&self.marks);

@@ -3,8 +3,8 @@
 use super::{Rows, limit, seconds};
 use crate::report::{ReportEntry, What};
 use nexthop_engine::spec::{
-    AdmissionSpec, ClusterSpec, ConcurrencySpec, GateSpec, MinRtt, OutcomeAt, RetryOptions, RouteTableSpec,
-    Tunable,
+    AdmissionSpec, ClusterSpec, ConcurrencySpec, ConnectionStyle, GateSpec, MinRtt, OutcomeAt, RetryOptions,
+    RouteTableSpec, Tunable,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,9 @@ enum Gate {
 
 impl Rows<'_> {
     pub(super) fn block(&mut self, spec: &ClusterSpec) {
-        let connections = spec.connections.map(|style| format!("{style:?}").to_lowercase());
+        // Stateless picks count unless the block says otherwise.
+        let connections = spec.connections.unwrap_or(ConnectionStyle::Queue);
+        let connections = format!("{connections:?}").to_lowercase();
         self.own("connections", json!(connections));
         self.own("protect_threshold", json!(spec.protect_threshold));
         self.own("lifecycle_events", json!(spec.lifecycle_events));

@@ -1,21 +1,28 @@
 //! Numbers of a cluster in Envoy's words.
 
 use super::{Rows, limit, seconds};
-use crate::report::What;
+use crate::report::{ReportEntry, What};
 use nexthop_engine::spec::{ClusterKind, ClusterSpec, OutlierSpec, Thresholds};
 use serde_json::{Value, json};
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
     pub(super) fn cluster(&mut self, spec: &ClusterSpec) {
         match &spec.kind {
             ClusterKind::Hosts => {
                 let hosts: usize = spec.endpoints.localities.iter().map(|group| group.endpoints.len()).sum();
-                self.put("hosts", json!(hosts), &["load_assignment", "hosts"]);
+                let given = self.given(&["load_assignment", "hosts"]);
+                let given = given.or_else(|| self.elsewhere().filter(|_| hosts > 0)).cloned();
+                self.row("hosts", json!(hosts), given.as_ref());
             }
             ClusterKind::Aggregate(subs) => self.put("aggregate", json!(subs), &["aggregate", "clusters"]),
             ClusterKind::Composite(subs) => self.put("composite", json!(subs), &["composite", "clusters"]),
         }
-        self.policy(&spec.policy);
+        match &spec.kind {
+            // Priorities laid end to end, then the policy of the cluster that one leads to.
+            ClusterKind::Aggregate(_) => self.put("policy", json!("aggregate"), &["aggregate", "clusters"]),
+            ClusterKind::Composite(_) => self.put("policy", json!("composite"), &["composite", "clusters"]),
+            ClusterKind::Hosts => self.policy(&spec.policy),
+        }
         const PANIC: &str = "upstream.healthy_panic_threshold";
         match self.runtime_number(PANIC) {
             Some(number) => self.put_runtime("panic_threshold", json!(number), PANIC),
@@ -51,9 +58,19 @@ impl Rows<'_> {
         }
         self.health_checks(spec);
         self.block(spec);
-        if let Some(retry) = &spec.retry {
-            self.retry(retry);
+    }
+
+    /// Hosts of an object or assignment that stands elsewhere.
+    fn elsewhere(&self) -> Option<&'a ReportEntry> {
+        let used = || self.loaded.report.entries.iter().filter(|entry| entry.what == What::Used);
+        let named = format!("used: {}", self.origin.name);
+        let mut entries = used().filter(|entry| self.origin.made && entry.path.ends_with("spec.endpoints"));
+        // Of several ServiceEntries only the assignment that is made of them is known for sure.
+        if let Some(entry) = entries.next().filter(|_| entries.next().is_none()) {
+            return Some(entry);
         }
+        let assignment = used().find(|entry| entry.path.ends_with("cluster_name") && entry.text == named);
+        assignment.or_else(|| self.given(&["type"]))
     }
 
     /// The share of first attempts that the assignment drops, as far as runtime lets it.

@@ -2,6 +2,7 @@
 
 mod block;
 mod cluster;
+mod istio;
 mod leads;
 mod policy;
 mod route;
@@ -54,17 +55,33 @@ pub fn effective(loaded: &Loaded, name: &str, overlay: &[(String, Plain)]) -> Op
     if let Some(cluster) = specs.clusters.iter().find(|cluster| cluster.name == name) {
         let mut rows = Rows::new(loaded, loaded.origins.iter().find(|origin| origin.name == name)?, overlay);
         rows.cluster(cluster);
+        let own = cluster.retry.as_ref();
         if let Some(forward) = &cluster.defaults {
             rows.forward(forward, None);
+            rows.retries(forward, None, own);
         } else if let Some((way, forward, origin)) = first_route(loaded, name) {
             let mut through = Rows::new(loaded, origin, overlay);
             through.forward(forward, Some(&way));
+            // A retry policy of the route wins over the cluster's.
+            let by_route = forward.retry.is_some() || way.host.retry.is_some();
+            if by_route || own.is_none() {
+                through.retries(forward, Some(&way), None);
+            }
             through.gates(way.table, Some(cluster));
             rows.rows.extend(through.rows);
+            if let Some(own) = own.filter(|_| !by_route) {
+                rows.retry(own);
+            }
         } else {
+            if let Some(own) = own {
+                rows.retry(own);
+            }
             // Nothing in the documents says so.
             rows.base = "?";
             rows.forward(&ForwardSpec::default(), None);
+            if own.is_none() {
+                rows.retries(&ForwardSpec::default(), None, None);
+            }
         }
         return Some(rows.told(name, "cluster"));
     }
@@ -81,6 +98,7 @@ pub fn effective(loaded: &Loaded, name: &str, overlay: &[(String, Plain)]) -> Op
         RouteAction::Forward(forward) => {
             rows.leads(forward);
             rows.forward(forward, Some(&way));
+            rows.retries(forward, Some(&way), None);
             rows.gates(way.table, None);
         }
     }
@@ -161,7 +179,8 @@ impl<'a> Rows<'a> {
         let mut ends = ends.iter().filter_map(|end| end.strip_prefix("nexthop."));
         ends.find_map(|end| {
             let path = format!("nexthop.defaults.{end}");
-            self.loaded.report.entries.iter().find(|entry| entry.what == What::Used && entry.path == path)
+            let mut entries = self.loaded.report.entries.iter();
+            entries.find(|entry| entry.what == What::Used && without_indices(&entry.path) == path)
         })
     }
 
@@ -198,10 +217,22 @@ impl<'a> Rows<'a> {
     }
 
     fn row(&mut self, field: &str, value: Value, given: Option<&ReportEntry>) {
+        let (given, istios) = match given.filter(|_| self.origin.made) {
+            None => (given, false),
+            Some(entry) => match self.istio(field, &value, entry) {
+                istio::Whose::Field => (given, false),
+                istio::Whose::Mesh(entry) => (Some(entry), false),
+                istio::Whose::Default => (given, true),
+            },
+        };
         let mut row = Map::new();
         row.insert("field".into(), field.into());
         row.insert("value".into(), value);
         match given {
+            Some(_) if istios => {
+                row.insert("from".into(), "default".into());
+                row.insert("whose".into(), "Istio".into());
+            }
             Some(entry) => {
                 row.insert("from".into(), if self.origin.made { "translation" } else { "document" }.into());
                 row.insert("file".into(), entry.file.as_str().into());

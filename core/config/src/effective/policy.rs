@@ -1,17 +1,28 @@
 //! How hosts are chosen.
 
 use super::{Rows, seconds};
+use crate::report::ReportEntry;
 use nexthop_engine::explain::policy_name;
 use nexthop_engine::spec::{
-    ConsistentHashing, FilterPick, FilterSpec, HashFunction, LocalityBalancing, PolicySpec, SelectionMethod,
-    SlowStart, SubsetFallback,
+    ConsistentHashing, FilterPick, FilterSpec, HashFunction, LocalityBalancing, NoMatch, PolicySpec,
+    SelectionMethod, SlowStart, StageRule, StageSpec, SubsetFallback, WhenAbsent,
 };
 use serde_json::json;
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
     pub(super) fn policy(&mut self, policy: &PolicySpec) {
-        let ends = ["filters.preset", "nexthop.policy", "load_balancing_policy", "lb_policy", ".policy"];
-        self.put("policy", json!(policy_name(policy)), &ends);
+        let name = policy_name(policy);
+        let ends = ["nexthop.policy", "load_balancing_policy", "lb_policy", ".policy"];
+        let own = self.given(&ends);
+        let given = match policy {
+            // A preset may bring its own; what the cluster says itself does nothing then.
+            PolicySpec::Filtered(_) if own.is_none_or(|own| !says(&own.text, name)) => {
+                self.preset().or(own).or_else(|| self.of_defaults(&["nexthop.filters"]))
+            }
+            _ => own,
+        };
+        let given = given.cloned();
+        self.row("policy", json!(name), given.as_ref());
         self.numbers(policy);
     }
 
@@ -135,8 +146,58 @@ impl Rows<'_> {
         let names: Vec<&str> = spec.stages.iter().map(|stage| stage.name.as_str()).collect();
         self.put("nexthop.filters", json!(names), &["nexthop.filters", "filters"]);
         self.put("nexthop.filters.ignore_health", json!(spec.ignore_health), &["nexthop.filters.preset"]);
+        for (at, stage) in spec.stages.iter().enumerate() {
+            self.stage(at, stage);
+        }
         if let FilterPick::Policy(policy) = &spec.pick {
             self.numbers(policy);
+        }
+    }
+
+    /// The first preset of the list that is in force: the cluster's own, or else that of the defaults.
+    fn preset(&self) -> Option<&'a ReportEntry> {
+        let end = ["nexthop.filters.preset"];
+        let has_list = self.given(&["nexthop.filters"]).is_some();
+        self.given(&end).or_else(|| self.of_defaults(&end).filter(|_| !has_list))
+    }
+
+    /// One stage's settings. Stages are counted as the list and its presets make them.
+    fn stage(&mut self, at: usize, stage: &StageSpec) {
+        let empty = match stage.no_match {
+            NoMatch::Input => "skip",
+            NoMatch::All => "all",
+            NoMatch::Fail => "fail",
+        };
+        let mut rows = vec![("when_empty", json!(empty)), ("healthy_only", json!(stage.healthy_only))];
+        match &stage.rule {
+            StageRule::Match(rule) => {
+                let absent = match rule.absent {
+                    WhenAbsent::Skip => "skip",
+                    WhenAbsent::RequireAbsent => "require_absent",
+                };
+                rows.push(("when_absent", json!(absent)));
+                let compare = if rule.ignore_case { "ignore_case" } else { "exact" };
+                rows.push(("compare", json!(compare)));
+            }
+            StageRule::Part { size, id } => {
+                rows.push(("subset.size", json!(size)));
+                rows.push(("subset.id", json!(id)));
+            }
+            StageRule::IpFamily { ipv6, rewrite } => {
+                rows.push(("ip_family.ipv6", json!(ipv6)));
+                rows.push(("ip_family.rewrite", json!(rewrite)));
+            }
+            StageRule::AvoidPrevious | StageRule::SameInstance | StageRule::CrossCluster => {}
+        }
+        let (preset, has_list) = (self.preset(), self.given(&["nexthop.filters"]).is_some());
+        for (name, value) in rows {
+            let exact = self.at(&self.path(&format!("nexthop.filters[{at}].{name}")));
+            let end = format!("nexthop.filters.{name}");
+            // What no field says, a preset does, if there is one.
+            let of_list = self.given(&[&end]).filter(|_| preset.is_some());
+            let of_defaults = self.of_defaults(&[&end]).filter(|_| !has_list);
+            let given = exact.or(of_list).or(of_defaults).or(preset).cloned();
+            self.row(&format!("nexthop.filters[{at}].{name}"), value, given.as_ref());
         }
     }
 
@@ -196,4 +257,9 @@ impl Rows<'_> {
         let bound = (hashing.balance_factor != 0).then_some(hashing.balance_factor);
         self.put("policy.hash_balance_factor", json!(bound), &["hash_balance_factor"]);
     }
+}
+
+/// Whether the text of a field that was read names this policy, in the words of any form.
+fn says(text: &str, name: &str) -> bool {
+    text == "used" || text.to_ascii_lowercase().ends_with(&format!(" {name}"))
 }

@@ -52,8 +52,12 @@ impl Rows<'_> {
         });
         let keys: Vec<String> = forward.hash_policy.iter().map(hashed).collect();
         self.put("route.hash_policy", json!(keys), &["route.hash_policy", ".hash"]);
+    }
+
+    /// The retry policy: the route's, its virtual host's, or else the cluster's.
+    pub(super) fn retries(&mut self, forward: &ForwardSpec, way: Option<&Way<'_>>, own: Option<&RetrySpec>) {
         let of_host = way.and_then(|way| way.host.retry.as_ref()).filter(|_| forward.retry.is_none());
-        match of_host.or(forward.retry.as_ref()) {
+        match of_host.or(forward.retry.as_ref()).or(own) {
             Some(retry) => self.around(of_host.is_some(), |rows| rows.retry(retry)),
             None => self.put("retry.on", json!([]), &["retry_policy", "retry"]),
         }

@@ -167,3 +167,145 @@ clusters:
         "route.timeout" => 3.0, "clusters.b.timeout:4";
     }
 }
+
+#[test]
+fn a_route_table_that_is_a_document_of_its_own() {
+    let text = "\
+static_resources: {clusters: [{name: a, load_assignment: {cluster_name: a, endpoints: []}}]}
+---
+name: r
+virtual_hosts:
+- name: v
+  domains: ['*']
+  routes:
+  - name: all
+    match: {prefix: /}
+    route: {cluster: a, timeout: 5s, retry_policy: {retry_on: connect-failure, num_retries: 4}}
+";
+    rows! {text, "route:v/all",
+        "cluster" => "a", "virtual_hosts[0].routes[0].route.cluster:10";
+        "route.timeout" => 5.0, "virtual_hosts[0].routes[0].route.timeout:10";
+        "retry.num_retries" => 4, "virtual_hosts[0].routes[0].route.retry_policy.num_retries:10";
+        "retry.previous_hosts" => false, "Envoy";
+    }
+}
+
+/// Each number stands once, also where a cluster has its own retries and where a route leads to it.
+#[test]
+fn retries_stand_once() {
+    let text = "\
+clusters:
+  a: {hosts: [10.0.0.1:80]}
+  b: {hosts: [10.0.0.2:80], retry: {on: [5xx], times: 2}}
+  c: {composite: [a, b], timeout: 3s, retry: {on: [connect-failure], times: 1}}
+  g: {aggregate: [a, b], retry: {on: [connect-failure], times: 1}}
+routes:
+- {path: /, cluster: b}
+";
+    rows! {text, "b", "retry.num_retries" => 2, "clusters.b.retry.times:3";}
+    rows! {text, "c",
+        "retry.num_retries" => 1, "clusters.c.retry.times:4";
+        "policy" => "composite", "clusters.c.composite:4";
+        "route.timeout" => 3.0, "clusters.c.timeout:4";
+    }
+    rows! {text, "g", "policy" => "aggregate", "clusters.g.aggregate:5";}
+    rows! {text, "a", "retry.on" => Value::Array(Vec::new()), "Envoy";}
+}
+
+#[test]
+fn filters_their_stages_and_who_chooses() {
+    let text = "\
+nexthop: {defaults: {filters: [{preset: gray}]}}
+clusters:
+  w: {hosts: [10.0.0.1:80], policy: least_request}
+  x:
+    hosts: [10.0.0.1:80]
+    policy: least_request
+    nexthop:
+      filters:
+      - {match: {header: zone, host: zone}, compare: ignore_case}
+      - {match: {header: version, metadata: version}, when_empty: fail, when_absent: require_absent}
+      - {subset: {size: 5, id: me}}
+";
+    rows! {text, "w",
+        "policy" => "weighted_random", "nexthop.defaults.filters[0].preset:1";
+        "nexthop.filters[1].when_absent" => "require_absent", "nexthop.defaults.filters[0].preset:1";
+    }
+    rows! {text, "x",
+        "policy" => "least_request", "clusters.x.policy:6";
+        "nexthop.filters[0].compare" => "ignore_case", "clusters.x.nexthop.filters[0].compare:9";
+        "nexthop.filters[0].when_empty" => "skip", "nexthop";
+        "nexthop.filters[1].compare" => "exact", "nexthop";
+        "nexthop.filters[1].when_empty" => "fail", "clusters.x.nexthop.filters[1].when_empty:10";
+        "nexthop.filters[1].when_absent" => "require_absent", "clusters.x.nexthop.filters[1].when_absent:10";
+        "nexthop.filters[2].subset.size" => 5, "clusters.x.nexthop.filters[2].subset.size:11";
+        "nexthop.filters[2].healthy_only" => false, "nexthop";
+        "nexthop.connections" => "queue", "nexthop";
+    }
+}
+
+#[test]
+fn what_istio_says_where_no_object_does() {
+    let text = "\
+kind: ClientContext
+spec:
+  mesh: {connectTimeout: 5s, defaultHttpRetryPolicy: {attempts: 7}}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: orders, namespace: shop}
+spec:
+  host: orders.shop.svc.cluster.local
+  trafficPolicy:
+    connectionPool: {tcp: {maxConnections: 100, connectTimeout: 250ms}}
+  subsets:
+  - name: v2
+    labels: {version: v2}
+    trafficPolicy:
+      connectionPool: {http: {http2MaxRequests: 0}}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: orders, namespace: shop}
+spec:
+  hosts: [orders.shop.svc.cluster.local]
+  ports: [{number: 8080, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints:
+  - {address: 10.0.0.3, labels: {version: v2}}
+";
+    let whole = "outbound|8080||orders.shop.svc.cluster.local";
+    let limit = |of: &str, field: &str| format!("translation {of}.circuit_breakers.thresholds[0].{field}");
+    rows! {text, whole,
+        "connect_timeout" => 0.25, format!("translation {whole}.connect_timeout");
+        "circuit_breakers.default.max_connections" => 100, limit(whole, "max_connections");
+        "circuit_breakers.default.max_requests" => u32::MAX, "Istio";
+        "panic_threshold" => 0, "Istio";
+        "policy" => "least_request", "Istio";
+        "hosts" => 1, "translation spec.endpoints";
+        "retry.num_retries" => 7, "translation spec.mesh.defaultHttpRetryPolicy.attempts";
+        "retry.on" =>
+            ["connect-failure", "refused-stream", "retriable-status-codes", "cancelled", "unavailable"], "Istio";
+        "circuit_breakers.high.max_requests" => 1024, "Envoy";
+    }
+    let v2 = "outbound|8080|v2|orders.shop.svc.cluster.local";
+    rows! {text, v2,
+        "circuit_breakers.default.max_connections" => u32::MAX, "Istio";
+        "circuit_breakers.default.max_requests" => u32::MAX, limit(v2, "max_requests");
+        "connect_timeout" => 5.0, "translation spec.mesh.connectTimeout";
+        "hosts" => 1, "translation spec.endpoints";
+    }
+    let without = text.replacen("connectTimeout: 5s, ", "", 1);
+    rows! {&without, v2, "connect_timeout" => 10.0, "Istio";}
+}
+
+#[test]
+fn hosts_of_an_assignment_elsewhere() {
+    let text = "\
+static_resources: {clusters: [{name: web, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}]}
+---
+cluster_name: web
+endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 80}}}}]}]
+";
+    rows! {text, "web", "hosts" => 1, "cluster_name:3";}
+}
