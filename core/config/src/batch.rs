@@ -227,7 +227,7 @@ impl Batch {
         let mut told = BTreeSet::new();
         if sink.detail {
             // What is read twice is told once.
-            let key = |e: &ReportEntry| (e.file.clone(), e.path.clone(), e.text.clone());
+            let key = |e: &ReportEntry| (e.file.clone(), e.line, e.path.clone(), e.text.clone());
             sink.report.retain(|entry| told.insert(key(entry)));
         }
         Ok(Loaded {

@@ -1,7 +1,7 @@
 //! `loadBalancer` (`spec/istio-destination-rule.md` section 6).
 
 use super::locality::{LocalitySetting, ZoneSetting, locality_setting, zone_setting};
-use super::read::{Block, Problems, object};
+use super::read::{Block, Problems, object, word};
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ pub(super) fn balancer(at: &At<'_>, problems: &Problems, top: bool) -> Result<Ba
     }
     let algorithm = match msg.get("consistentHash") {
         Some(at) => Algorithm::Hash(Box::new(hash(&at, problems, top)?)),
-        None => match msg.or("simple", 0, |word| word.enumeration(SIMPLE))? {
+        None => match msg.or("simple", 0, |at| word(at, SIMPLE))? {
             2 => Algorithm::Random,
             3 => Algorithm::Passthrough,
             4 => Algorithm::RoundRobin,

@@ -33,7 +33,7 @@ use crate::error::Result;
 use crate::front::{Entry, Kind, Node};
 use crate::lint::Out;
 use crate::read::{At, Doc, Fields, Seen, Sink};
-use crate::report::What;
+use crate::report::{ReportEntry, What};
 use read::{Problem, Problems, object};
 use route::{Action, Virtual};
 use route_form::Routing;
@@ -59,6 +59,11 @@ const READ: [&str; 7] = [
     "ClientContext",
     "TestContext",
 ];
+
+/// Kinds that are Istio's own, and their versions, which do not differ.
+const NETWORKING: [&str; 4] = ["DestinationRule", "VirtualService", "ServiceEntry", "WorkloadEntry"];
+const VERSIONS: [&str; 3] =
+    ["networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"];
 
 /// Kinds of Istio that do not shape the choice of hosts.
 const OTHER: [&str; 11] = [
@@ -104,6 +109,12 @@ impl World {
         }
         if !READ.contains(&kind.as_str()) {
             return Err(kind_at.unknown_name("kind", &kind, READ.into_iter().chain(OTHER)));
+        }
+        if let Some(version) = msg.get("apiVersion").filter(|_| NETWORKING.contains(&kind.as_str())) {
+            let written = version.text()?;
+            if !VERSIONS.contains(&written.as_str()) {
+                return Err(version.unknown_name("apiVersion", &written, VERSIONS.into_iter()));
+            }
         }
         let meta = Meta::of(&msg)?;
         let spec = msg.need("spec")?;
@@ -154,7 +165,17 @@ impl World {
         }
         for warning in warnings {
             let text = format!("{} [{}]", warning.text, warning.code);
-            sink.borrow_mut().report.push(warning.seen.entry(What::Used, text));
+            let report = &mut sink.borrow_mut().report;
+            let here = |entry: &&mut ReportEntry| {
+                let Seen { file, place, path } = &warning.seen;
+                entry.what == What::NotUsed
+                    && (&entry.file, entry.line, &entry.path) == (file, place.line, path)
+            };
+            // Of what does nothing it says why.
+            match report.iter_mut().find(here) {
+                Some(entry) => entry.text = text,
+                None => report.push(warning.seen.entry(What::Used, text)),
+            }
         }
         Ok(())
     }

@@ -8,7 +8,6 @@ use std::time::Duration;
 const OUTLIER: Fields = Fields::of(
     "outlierDetection",
     &[
-        "consecutiveErrors",
         "splitExternalLocalOriginErrors",
         "consecutiveLocalOriginFailures",
         "consecutiveGatewayErrors",
@@ -19,7 +18,8 @@ const OUTLIER: Fields = Fields::of(
         "minHealthPercent",
         "outlierDetectionHttpErrorCodes",
     ],
-);
+)
+.not_used(&["consecutiveErrors"]);
 
 /// One `outlierDetection`. Thresholds that may be 0 keep the difference between 0 and absent.
 #[derive(Clone, Debug, PartialEq)]

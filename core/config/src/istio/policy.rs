@@ -10,19 +10,12 @@ use std::time::Duration;
 
 const POLICY: Fields = Fields::of(
     "trafficPolicy",
-    &[
-        "connectionPool",
-        "loadBalancer",
-        "outlierDetection",
-        "tls",
-        "portLevelSettings",
-        "tunnel",
-        "proxyProtocol",
-        "retryBudget",
-    ],
-);
+    &["connectionPool", "loadBalancer", "outlierDetection", "portLevelSettings", "retryBudget"],
+)
+.not_used(&["tls", "tunnel", "proxyProtocol"]);
 const PORT: Fields =
-    Fields::of("portLevelSettings", &["port", "connectionPool", "loadBalancer", "outlierDetection", "tls"]);
+    Fields::of("portLevelSettings", &["port", "connectionPool", "loadBalancer", "outlierDetection"])
+        .not_used(&["tls"]);
 const NUMBER: Fields = Fields::of("port", &["number"]);
 const BUDGET: Fields = Fields::of("retryBudget", &["percent", "minRetryConcurrency", "budgetInterval"]);
 

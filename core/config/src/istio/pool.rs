@@ -1,6 +1,6 @@
 //! `connectionPool` (`spec/istio-destination-rule.md` section 4).
 
-use super::read::{Block, Problems, object};
+use super::read::{Block, Problems, object, word};
 use crate::error::Result;
 use crate::read::{At, Fields, Msg};
 use std::time::Duration;
@@ -174,7 +174,7 @@ fn http(msg: &Msg<'_>, pool: &mut Pool, problems: &Problems) -> Result<()> {
 }
 
 pub(super) fn upgrade(at: &At<'_>) -> Result<Upgrade> {
-    Ok(match at.enumeration(UPGRADES)? {
+    Ok(match word(at, UPGRADES)? {
         1 => Upgrade::No,
         2 => Upgrade::Yes,
         _ => Upgrade::Default,

@@ -74,6 +74,17 @@ pub(super) fn int32(at: &At<'_>) -> Result<i32> {
     at.i64().ok().and_then(|n| i32::try_from(n).ok()).ok_or_else(|| at.expected("a whole number of 32 bits"))
 }
 
+/// One of the words of an enumeration. Istio reads them in their one spelling; Envoy does not mind case.
+pub(super) fn word(at: &At<'_>, words: &[(&'static str, i32)]) -> Result<i32> {
+    let number = at.enumeration(words)?;
+    let text = at.node.text().unwrap_or_default();
+    let same = |(word, _): &&(&str, i32)| word.eq_ignore_ascii_case(text);
+    if words.iter().any(|(word, _)| *word == text) || !words.iter().any(|known| same(&known)) {
+        return Ok(number);
+    }
+    Err(at.unknown_name("value", text, words.iter().map(|(word, _)| *word)))
+}
+
 /// A list of texts.
 pub(super) fn texts(at: &At<'_>) -> Result<Vec<String>> {
     at.items()?.map(|item| item.text()).collect()

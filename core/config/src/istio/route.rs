@@ -13,23 +13,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const VIRTUAL: Fields =
-    Fields::of("VirtualService", &["hosts", "http", "tcp", "tls"]).not_used(&["gateways", "exportTo"]);
+    Fields::of("VirtualService", &["hosts", "http"]).not_used(&["gateways", "exportTo", "tcp", "tls"]);
 const ROUTE: Fields = Fields::of(
     "http",
-    &[
-        "name",
-        "match",
-        "route",
-        "redirect",
-        "directResponse",
-        "delegate",
-        "rewrite",
-        "timeout",
-        "retries",
-        "fault",
-    ],
+    &["name", "match", "route", "redirect", "directResponse", "delegate", "rewrite", "timeout", "retries"],
 )
-.not_used(&["mirror", "mirrors", "mirrorPercent", "mirrorPercentage", "corsPolicy", "headers"]);
+.not_used(&["fault", "mirror", "mirrors", "mirrorPercent", "mirrorPercentage", "corsPolicy", "headers"]);
 const WEIGHTED: Fields = Fields::of("route", &["destination", "weight"]).not_used(&["headers"]);
 const DESTINATION: Fields = Fields::of("destination", &["host", "subset", "port"]);
 const PORT: Fields = Fields::of("port", &["number"]);
@@ -84,11 +73,6 @@ pub(crate) struct Virtual {
 /// Reads a `VirtualService`.
 pub(super) fn virtual_service(at: &At<'_>, meta: Meta, problems: &Problems) -> Result<Virtual> {
     let msg = object(*at, &VIRTUAL)?;
-    for name in ["tcp", "tls"] {
-        if let Some(at) = msg.get(name) {
-            at.note(What::NotUsed, "not used here: only HTTP requests are routed");
-        }
-    }
     let hosts = texts(&msg.need("hosts")?)?;
     Ok(Virtual {
         seen: at.seen(),

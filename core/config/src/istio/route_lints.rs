@@ -12,7 +12,8 @@ use std::time::Duration;
 pub(super) fn route(route: &HttpRoute, routing: &Routing<'_>, views: &[View<'_>], out: &mut Out) {
     let Action::Route(destinations) = &route.action else { return };
     let retry = route.retries.as_ref().or(routing.mesh.retry.as_ref());
-    for to in destinations {
+    // Of several destinations those without weight are left out.
+    for to in destinations.iter().filter(|to| to.weight > 0 || destinations.len() == 1) {
         subset(to, routing, out);
     }
     hashing(destinations, retry, routing, out);

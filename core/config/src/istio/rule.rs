@@ -6,10 +6,10 @@ use crate::error::Result;
 use crate::read::{At, Fields, Msg, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 
-const RULE: Fields =
-    Fields::of("DestinationRule", &["host", "trafficPolicy", "subsets", "workloadSelector", "exportTo"]);
+const RULE: Fields = Fields::of("DestinationRule", &["host", "trafficPolicy", "subsets"])
+    .not_used(&["workloadSelector", "exportTo"]);
 const SUBSET: Fields = Fields::of("subsets", &["name", "labels", "trafficPolicy"]);
-const SELECTOR: Fields = Fields::of("workloadSelector", &["matchLabels"]);
+const SELECTOR: Fields = Fields::of("workloadSelector", &[]).not_used(&["matchLabels"]);
 const META: Fields = Fields::of("metadata", &["name", "namespace", "creationTimestamp", "labels"]);
 
 /// Name, namespace and age of an object.

@@ -3,7 +3,7 @@
 use super::locality::{LocalitySetting, ZoneSetting, locality_setting, zone_setting};
 use super::policy::{Blocks, blocks};
 use super::pool::{Keepalive, Upgrade, keepalive, upgrade};
-use super::read::{Problems, labels, object, texts};
+use super::read::{Problems, labels, object, texts, word};
 use super::retry::{Retry, retry};
 use super::rule::Meta;
 use super::spread::{Client, Member};
@@ -216,7 +216,7 @@ impl Endpoint {
 }
 
 fn resolution(msg: &Msg<'_>, default: i32) -> Result<Resolution> {
-    Ok(match msg.or("resolution", default, |word| word.enumeration(RESOLUTIONS))? {
+    Ok(match msg.or("resolution", default, |at| word(at, RESOLUTIONS))? {
         2 | 5 => Resolution::StrictDns,
         3 | 6 => Resolution::LogicalDns,
         0 | 7 => Resolution::OriginalDst,

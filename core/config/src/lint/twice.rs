@@ -3,12 +3,13 @@
 use super::{Finding, Severity};
 use crate::front::{Entry, Kind};
 use crate::read::At;
+use crate::report::What;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// From so many entries on, sorting beats comparing each with each.
 const FEW: usize = 12;
 
-/// Finds every value that a later one of the same key replaces; what aliases repeat is told once.
+/// Finds, and reports, every value that a later one of the same key replaces; what aliases repeat is told once.
 pub(crate) fn repeated_keys(root: &At<'_>) {
     walk(root, &mut BTreeSet::new());
 }
@@ -58,10 +59,13 @@ fn tell(at: &At<'_>, entries: &[Entry<'_>], told: &mut Told) {
         let mut seen = at.key(&entry.key, &dropped.value).seen();
         seen.place = dropped.place;
         let effect = format!(
-            "the key `{}` stands again at line {}, so this value is dropped without a word",
+            "the key `{}` stands again at line {}, so this value is dropped",
             entry.key, entry.place.line
         );
         let advice = "write each key once, or give the two values different names";
-        at.sink().borrow_mut().findings.push(Finding::new("NX-043", Severity::Error, &seen, effect, advice));
+        let sink = &mut at.sink().borrow_mut();
+        let again = format!("not used: the key `{}` stands again at line {}", entry.key, entry.place.line);
+        sink.report.push(seen.entry(What::NotUsed, again));
+        sink.findings.push(Finding::new("NX-043", Severity::Error, &seen, effect, advice));
     }
 }

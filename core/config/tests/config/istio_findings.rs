@@ -165,7 +165,8 @@ fn of_subsets_and_hosts() -> Vec<Pair> {
         ("DR-010", hashed.clone() + &split(30), hashed + &to(", subset: s")),
         ("DR-021", subsets.clone() + &to(""), subsets.clone() + &to(", subset: s")),
         ("DR-021", wide.clone() + &to(""), wide + &to(", subset: s")),
-        ("DR-022", subsets.clone() + &to(", subset: t"), subsets + &to(", subset: s")),
+        ("DR-022", subsets.clone() + &to(", subset: t"), subsets.clone() + &to(", subset: s")),
+        ("DR-022", subsets.clone() + &split(30), subsets + &split(0)),
         ("DR-023", rule("subsets: [{name: s}]"), rule("subsets: [{name: s, labels: {a: b}}]")),
         (
             "DR-024",

@@ -15,6 +15,7 @@ mod gates;
 mod instances;
 mod istio;
 mod istio_findings;
+mod istio_report;
 mod istio_rules;
 mod lints;
 mod nasty;
