@@ -212,6 +212,26 @@ fn limits_that_refuse_are_the_refusal() {
 }
 
 #[test]
+fn a_named_cluster_has_what_its_route_says() {
+    let mesh = mesh(
+        "clusters: {a: {hosts: [10.0.0.1:80]}}\n\
+         routes: [{path: /, cluster: a, timeout: 7s, retry: {on: [connect-failure], times: 4}}]",
+    );
+    let named = explain(&mesh, &json!({"cluster": "a"}));
+    assert_eq!(
+        (&named["times"]["timeout"], &named["on_failure"]["left"]),
+        (&7.0.into(), &4.into()),
+        "{named}"
+    );
+    assert_eq!(named["times"], explain(&mesh, &json!({"path": "/"}))["times"]);
+    let head = RequestHead { target: mesh.resolve("a").unwrap(), ..RequestHead::default() };
+    let mut call = mesh.request(&head, mesh.now());
+    let Ok(Choice::Attempt(attempt)) = call.choose_host(mesh.now()) else { panic!("a host is there") };
+    assert_eq!(attempt.plan().remaining, Some(std::time::Duration::from_secs(7)));
+    attempt.complete(&Outcome::status(200), mesh.now()).unwrap();
+}
+
+#[test]
 fn tried_hosts_are_left_out_as_choices_leave_them_out() {
     let text = |block: &str| {
         mesh(&format!("clusters: {{web: {{hosts: [10.0.0.1:80, 10.0.0.2:80], nexthop: {{{block}}}}}}}"))

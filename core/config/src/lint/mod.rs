@@ -16,7 +16,9 @@ pub(crate) use out::Out;
 pub(crate) use twice::repeated_keys;
 
 use crate::read::Seen;
-use nexthop_engine::spec::{ClusterKind, ClusterSpec, ForwardSpec, RetrySpec, RouteTableSpec, Specs};
+use nexthop_engine::spec::{
+    ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, RetrySpec, RouteTableSpec, Specs,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A cluster and where its fields stand.
@@ -148,6 +150,21 @@ pub(crate) fn specs(
         let retry = forward.retry.as_ref();
         all.push(Way { forward, retry, marks: cluster.marks, prefix, host_prefix });
     }
+    // A cluster of the short form that no policy is for is asked for by its name.
+    let led: BTreeSet<&str> = all.iter().flat_map(|way| routes::names(&way.forward.cluster)).collect();
+    let is_short =
+        |c: &&Cluster<'_>| ["hosts", "composite", "aggregate"].iter().any(|kind| c.marks.has(kind));
+    let alone = clusters.iter().filter(is_short).filter(|c| !led.contains(c.spec.name.as_str()));
+    let plain: Vec<(ForwardSpec, &Marks)> = alone
+        .map(|c| {
+            let cluster = ClusterSource::Name(c.spec.name.clone());
+            (ForwardSpec { cluster, ..ForwardSpec::default() }, c.marks)
+        })
+        .collect();
+    all.extend(plain.iter().map(|(forward, marks)| {
+        let (prefix, host_prefix) = (String::new(), String::new());
+        Way { forward, retry: None, marks, prefix, host_prefix }
+    }));
     for way in &all {
         let leads: Vec<&Cluster<'_>> = routes::names(&way.forward.cluster)
             .into_iter()

@@ -98,7 +98,9 @@ pub(super) fn cluster(at: &At<'_>, name: &str) -> Result<ClusterSpec> {
         ..ForwardSpec::default()
     };
     let timeout = msg.or("timeout", forward.timeout, |d| d.short_millis())?;
-    spec.defaults = Some(ForwardSpec { timeout, ..forward });
+    // A cluster that says nothing of it is treated as the first route that leads to it.
+    let says = ["timeout", "retry", "hash"].iter().any(|field| msg.get(field).is_some());
+    spec.defaults = says.then_some(ForwardSpec { timeout, ..forward });
     Ok(spec)
 }
 

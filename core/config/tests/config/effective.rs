@@ -309,3 +309,26 @@ endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0
 ";
     rows! {text, "web", "hosts" => 1, "cluster_name:3";}
 }
+
+/// A cluster of the short form that says nothing of time and retries has them from the first route that leads to it.
+#[test]
+fn a_short_cluster_is_treated_as_its_first_route() {
+    let text = "\
+clusters:
+  a: {hosts: [10.0.0.1:80]}
+  b: {hosts: [10.0.0.2:80], timeout: 3s}
+  c: {composite: [a, b]}
+  d: {hosts: [10.0.0.3:80]}
+routes:
+- {path: /1, cluster: a, timeout: 7s, retry: {on: [connect-failure], times: 4}}
+- {path: /2, cluster: c, timeout: 8s, retry: {on: [connect-failure], times: 1}}
+- {path: /3, cluster: {b: 1, d: 99}, timeout: 9s}
+";
+    rows! {text, "a",
+        "route.timeout" => 7.0, "routes[0].timeout:7";
+        "retry.num_retries" => 4, "routes[0].retry.times:7";
+    }
+    rows! {text, "b", "route.timeout" => 3.0, "clusters.b.timeout:3";}
+    rows! {text, "c", "retry.num_retries" => 1, "routes[1].retry.times:8";}
+    rows! {text, "d", "route.timeout" => 9.0, "routes[2].timeout:9";}
+}

@@ -393,6 +393,17 @@ fn composites_need_as_many_tries() {
     let many = tells("NX-016", Severity::Warning, path, &chain(", retry: {on: [5xx], times: 2}"), &good);
     assert_eq!(many.effect, "attempts after the 2. to chain find no cluster: the answer is 503 UH");
     assert_eq!(many.advice, "set num_retries to 1");
+    // The retries of a route that leads there are those of requests that name the cluster.
+    let routed = |retry: &str| format!("{{{}, routes: [{{path: /, cluster: chain{retry}}}]}}", chain(""));
+    let few = routed(", retry: {on: [5xx], times: 3}");
+    tells(
+        "NX-016",
+        Severity::Warning,
+        "routes[0].retry.times",
+        &few,
+        &routed(", retry: {on: [5xx], times: 1}"),
+    );
+    tells("NX-016", Severity::Warning, "clusters.chain", &routed(""), &good);
 }
 
 #[test]
