@@ -50,8 +50,36 @@ fn mistakes_are_told() {
     let path = document("mistakes.yaml", DOCUMENT);
     let path = path.to_str().unwrap();
     let out = nexthop(&["choose", "--config", path, "--cluster", "chian"]);
-    assert_eq!(out.status.code(), Some(2));
-    assert_eq!(text(&out.stderr), "no cluster or route \"chian\"; did you mean \"chain\"?\n");
+    let hint = "no cluster or route \"chian\"; did you mean \"chain\"?\n";
+    assert_eq!((out.status.code(), text(&out.stderr)), (Some(1), hint), "refused, as requests are");
+    for command in ["choose", "explain"] {
+        let out = nexthop(&[command, "--config", path, "--cluster", "chian", "--json"]);
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!((out.status.code(), &json["refusal"]), (Some(1), &"no_cluster".into()), "{json}");
+        assert_eq!(text(&out.stderr), hint);
+    }
+    for (words, sentence) in [
+        (&["--cluster", "pair", "--attempt", "-1"][..], "--attempt is a whole number from 1, not \"-1\""),
+        (&["--cluster", "pair", "--attempt", "0"], "attempts are counted from 1"),
+        (&["--cluster", "pair", "--metadata", "[1]"], "--metadata is a JSON object, not [1]"),
+        (&["--cluster", "pair", "--metadata", "{"], "--metadata is a JSON object: "),
+        (
+            &["--cluster", "pair", "--tried", "10.0.0.1:80,nonsense"],
+            "--tried takes addresses as 10.0.0.1:80, not \"nonsense\"",
+        ),
+        (&["--cluster", "pair", "--cluster", "chain"], "--cluster is given twice"),
+        (&["--cluster", "pair", "--header", "x"], "--header is written 'name: value', not \"x\""),
+    ] {
+        for command in ["choose", "explain"] {
+            let out = nexthop(&[&[command, "--config", path], words].concat());
+            assert!(out.status.code() == Some(2) && text(&out.stderr).contains(sentence), "{out:?}");
+            assert!(out.stdout.is_empty(), "{out:?}");
+        }
+    }
+    let out = nexthop(&["explain", "--config", path, "--cluster", "pair", "--route", "x"]);
+    assert!(out.status.code() == Some(2) && text(&out.stderr).contains("name one of them"), "{out:?}");
+    let out = nexthop(&["lint", "--format", "json", "--format", "sarif", path]);
+    assert!(out.status.code() == Some(2) && text(&out.stderr).contains("--format is given twice"), "{out:?}");
     let out = nexthop(&["choose", "--cluster", "chain"]);
     assert!(out.status.code() == Some(2) && text(&out.stderr).contains("--config and --cluster are needed"));
     assert_eq!(nexthop(&[]).status.code(), Some(2));
@@ -126,6 +154,10 @@ fn help_is_worth_reading_and_plain() {
             "{told}"
         );
     }
+    for command in ["choose", "lint"] {
+        assert_eq!(nexthop(&["help", command]).stdout, nexthop(&[command, "--help"]).stdout);
+    }
+    assert_eq!(nexthop(&["help", "chose"]).status.code(), Some(2));
     let out = nexthop(&["chose"]);
     assert!(
         out.status.code() == Some(2) && text(&out.stderr).contains("there is no command \"chose\""),
@@ -164,4 +196,46 @@ fn a_reader_that_has_seen_enough_is_no_mistake() {
     drop(child.stdout.take());
     let out = child.wait_with_output().unwrap();
     assert!(out.status.code() == Some(0) && out.stderr.is_empty(), "{out:?}");
+}
+
+#[test]
+fn choose_takes_what_filters_and_subsets_look_at() {
+    let path = document(
+        "filters.yaml",
+        "clusters: {web: {hosts: [{address: 10.0.0.1:80, metadata: {version: a}}, {address: 10.0.0.2:80, metadata: \
+         {version: b}}], nexthop: {filters: [{match: {first: [{header: x-version}, {context: version}], metadata: \
+         version}}]}}}",
+    );
+    let path = path.to_str().unwrap();
+    for (version, address) in [("a", "10.0.0.1:80\n"), ("b", "10.0.0.2:80\n")] {
+        let (header, metadata) = (format!("X-Version: {version}"), format!("{{\"version\": \"{version}\"}}"));
+        for words in [["--header", &header], ["--metadata", &metadata]] {
+            for _ in 0..4 {
+                let out = nexthop(&[&["choose", "--config", path, "--cluster", "web"][..], &words].concat());
+                assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), address), "{words:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dash_is_standard_input() {
+    use std::io::Write;
+    for (words, code) in [
+        (&["choose", "--cluster", "first", "--config", "-"][..], 0),
+        (&["check", "-"], 0),
+        (&["lint", "--fail-on", "never", "-"], 0),
+        (&["translate", "-"], 1),
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_nexthop"))
+            .args(words)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(DOCUMENT.as_bytes()).unwrap();
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(code), "{words:?}: {out:?}");
+    }
 }

@@ -1,7 +1,8 @@
 //! `nexthop choose`: one stateless decision.
 
+use super::given::{self, Once};
 use super::out;
-use crate::{Choice, Outcome, RequestHead};
+use crate::{Choice, Error, Misuse, NO_SUCH_TARGET, Outcome, RequestHead};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,18 +14,28 @@ struct Arguments {
     attempt: u32,
     tried: String,
     key: Option<String>,
+    headers: Vec<(String, String)>,
+    metadata: String,
     json: bool,
 }
 
 fn arguments(mut parser: lexopt::Parser) -> Result<Arguments, lexopt::Error> {
     use lexopt::{Arg, ValueExt};
     let mut out = Arguments { attempt: 1, ..Arguments::default() };
+    let mut once = Once::default();
     while let Some(argument) = parser.next()? {
+        if let Arg::Long(name) = &argument
+            && !matches!(*name, "config" | "header" | "json")
+        {
+            once.note(name)?;
+        }
         match argument {
             Arg::Long("config") => out.config.extend(parser.values()?.map(PathBuf::from)),
             Arg::Long("cluster") => out.cluster = parser.value()?.string()?,
-            Arg::Long("attempt") => out.attempt = parser.value()?.parse()?,
-            Arg::Long("tried") => out.tried = parser.value()?.string()?,
+            Arg::Long("attempt") => out.attempt = given::attempt(&mut parser)?,
+            Arg::Long("tried") => out.tried = given::tried(&mut parser)?,
+            Arg::Long("header") => out.headers.push(given::header(&mut parser)?),
+            Arg::Long("metadata") => out.metadata = given::metadata(&mut parser)?.to_string(),
             Arg::Long("key") => out.key = Some(parser.value()?.string()?),
             Arg::Long("json") => out.json = true,
             other => return Err(other.unexpected()),
@@ -32,9 +43,6 @@ fn arguments(mut parser: lexopt::Parser) -> Result<Arguments, lexopt::Error> {
     }
     if out.config.is_empty() || out.cluster.is_empty() {
         return Err("--config and --cluster are needed".into());
-    }
-    if out.attempt == 0 {
-        return Err("attempts are counted from 1".into());
     }
     Ok(out)
 }
@@ -58,10 +66,22 @@ pub(super) fn run(parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
 }
 
 /// The decision as a line and as JSON with the field names of the decision, and whether it names a host to send to.
-fn decide(arguments: &Arguments) -> Result<(String, Value, bool), crate::Error> {
+fn decide(arguments: &Arguments) -> Result<(String, Value, bool), Error> {
     let mesh = super::load(&arguments.config)?;
+    let target = match mesh.resolve(&arguments.cluster) {
+        // A refusal, as it is for requests; what may be meant is told beside.
+        Err(Error::Misuse(Misuse::NotFound, sentence)) => {
+            eprintln!("{sentence}");
+            NO_SUCH_TARGET
+        }
+        found => found?,
+    };
+    let block = given::block(&mesh, &arguments.headers);
     let head = RequestHead {
-        target: mesh.resolve(&arguments.cluster)?,
+        target,
+        want: block.set(),
+        headers: block.bytes(),
+        metadata: &arguments.metadata,
         number: arguments.attempt,
         tried: &arguments.tried,
         key: arguments.key.as_deref().map(str::as_bytes),

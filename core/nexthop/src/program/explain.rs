@@ -1,43 +1,42 @@
 //! `nexthop explain`: what would be decided, and why.
 
+use super::given::{self, Once};
 use super::out;
 use super::paint;
-use crate::Text;
+use crate::{Engine, Error, Misuse, NO_SUCH_TARGET, RequestHead, Text};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 pub(super) fn run(mut parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
     use lexopt::{Arg, ValueExt};
-    let (mut files, mut json) = (Vec::<PathBuf>::new(), false);
+    let (mut files, mut json, mut once) = (Vec::<PathBuf>::new(), false, Once::default());
     let (mut head, mut headers) = (Map::new(), Map::<String, Value>::new());
     while let Some(argument) = parser.next()? {
+        if let Arg::Long(name) = &argument
+            && !matches!(*name, "config" | "header" | "json")
+        {
+            once.note(name)?;
+        }
         match argument {
             Arg::Long("config") => files.extend(parser.values()?.map(PathBuf::from)),
             Arg::Long("json") => json = true,
             Arg::Long("attempt") => {
-                let number: u32 = parser.value()?.parse()?;
-                if number == 0 {
-                    return Err("attempts are counted from 1".into());
-                }
-                head.insert("attempt".into(), number.into());
+                head.insert("attempt".into(), given::attempt(&mut parser)?.into());
             }
             Arg::Long("header") => {
-                let given = parser.value()?.string()?;
-                let (name, value) = given.split_once(':').ok_or("a header is written 'name: value'")?;
-                let values = headers
-                    .entry(name.trim().to_ascii_lowercase())
-                    .or_insert_with(|| Value::Array(Vec::new()));
+                let (name, value) = given::header(&mut parser)?;
+                let values = headers.entry(name).or_insert_with(|| Value::Array(Vec::new()));
                 if let Value::Array(values) = values {
-                    values.push(value.trim().into());
+                    values.push(value.into());
                 }
             }
             Arg::Long("metadata") => {
-                let given = parser.value()?.string()?;
-                let value =
-                    serde_json::from_str(&given).map_err(|error| format!("--metadata is JSON: {error}"))?;
-                head.insert("metadata".into(), value);
+                head.insert("metadata".into(), given::metadata(&mut parser)?);
             }
-            Arg::Long(name @ ("cluster" | "route" | "authority" | "path" | "method" | "tried" | "key")) => {
+            Arg::Long("tried") => {
+                head.insert("tried".into(), given::tried(&mut parser)?.into());
+            }
+            Arg::Long(name @ ("cluster" | "route" | "authority" | "path" | "method" | "key")) => {
                 let name = name.to_owned();
                 head.insert(name, parser.value()?.string()?.into());
             }
@@ -47,9 +46,11 @@ pub(super) fn run(mut parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
     if files.is_empty() {
         return Err("--config is needed".into());
     }
+    if head.contains_key("cluster") && head.contains_key("route") {
+        return Err("--cluster and --route are given: name one of them".into());
+    }
     head.insert("headers".into(), Value::Object(headers));
-    let told =
-        super::load(&files).and_then(|engine| engine.text(Text::Explain(&Value::Object(head).to_string())));
+    let told = super::load(&files).and_then(|engine| explained(&engine, &Value::Object(head)));
     match told {
         Ok(text) => {
             let why: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -63,5 +64,16 @@ pub(super) fn run(mut parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
             eprintln!("{error}");
             Ok(2)
         }
+    }
+}
+
+/// The explanation. A name that no document has is a refusal, as it is for requests; what may be meant is told beside.
+fn explained(engine: &Engine, head: &Value) -> Result<String, Error> {
+    match engine.text(Text::Explain(&head.to_string())) {
+        Err(Error::Misuse(Misuse::NotFound, sentence)) => {
+            eprintln!("{sentence}");
+            engine.explain_head(&RequestHead { target: NO_SUCH_TARGET, ..RequestHead::default() })
+        }
+        told => told,
     }
 }

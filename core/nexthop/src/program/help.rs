@@ -14,11 +14,12 @@ usage: nexthop COMMAND ...
   lint       what is legal and probably not meant
   translate  Istio's objects and instance lists in Envoy's form
 
-`nexthop COMMAND --help` tells more. Documents are Envoy's YAML or JSON, the short form, Istio's objects, and instance
+`nexthop COMMAND --help` or `nexthop help COMMAND` tells more. A file `-` is standard input. Documents are Envoy's YAML or JSON, the short form, Istio's objects, and instance
 lists of Nacos, Spring, Consul, Eureka and Kubernetes; several files are read together. Nothing is sent anywhere.
 Colours are used on a terminal only, and never where NO_COLOR is set.";
 
-pub(super) const CHOOSE: &str = "usage: nexthop choose --config FILE... --cluster NAME [--attempt N] [--tried A,B] [--key K] [--json]
+pub(super) const CHOOSE: &str = "usage: nexthop choose --config FILE... --cluster NAME [--attempt N] [--tried A,B] [--key K]
+                      [--header 'name: value']... [--metadata JSON] [--json]
 
 Asks once where an attempt goes, and prints the host's address. A script that counts its attempts needs no more:
   HOST=$(nexthop choose --config mesh.yaml --cluster chain --attempt 2) && curl \"http://$HOST/\"
@@ -28,9 +29,10 @@ Asks once where an attempt goes, and prints the host's address. A script that co
   --attempt N       number of the attempt, from 1 (default 1)
   --tried A,B       addresses that attempts before went to
   --key K           what a hash policy hashes, in place of headers
+  --header 'name: value', --metadata JSON   what hash policies, filters and subsets look at, as for explain
   --json            the whole decision as JSON: kind (go, wait, refused), address, try_timeout, refusal, flags, ...
 
-exit code: 0 a host is printed; 1 wait or refused; 2 a bad document or argument";
+exit code: 0 a host is printed; 1 wait or refused, also where there is no such cluster; 2 a bad document or argument";
 
 pub(super) const EXPLAIN: &str = "usage: nexthop explain --config FILE... [--cluster NAME | --route NAME] [--authority A] [--path P] [--method M]
                        [--header 'name: value']... [--attempt N] [--tried A,B] [--key K] [--metadata JSON] [--json]
@@ -44,7 +46,7 @@ route tables are matched.
   --attempt N, --tried A,B, --key K     as for choose
   --json                                the same as JSON (docs/schemas/explain.json)
 
-exit code: 0 an attempt would be made; 1 it would be refused; 2 a bad document or argument";
+exit code: 0 an attempt would be made; 1 it would be refused, also where there is no such name; 2 a bad document or argument";
 
 pub(super) const EFFECTIVE: &str = "usage: nexthop effective [--json] NAME FILE...
 

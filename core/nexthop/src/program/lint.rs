@@ -22,7 +22,11 @@ struct Arguments {
 fn arguments(mut parser: lexopt::Parser) -> Result<Arguments, lexopt::Error> {
     use lexopt::{Arg, ValueExt};
     let mut out = Arguments { files: Vec::new(), format: Format::Human, fail_on: Some(Severity::Warning) };
+    let mut once = super::given::Once::default();
     while let Some(argument) = parser.next()? {
+        if let Arg::Long(name) = &argument {
+            once.note(name)?;
+        }
         match argument {
             Arg::Long("format") => {
                 out.format = match parser.value()?.string()?.as_str() {

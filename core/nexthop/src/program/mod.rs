@@ -5,6 +5,7 @@ mod check;
 mod choose;
 mod effective;
 mod explain;
+mod given;
 mod help;
 mod lint;
 mod out;
@@ -52,7 +53,15 @@ fn command(mut parser: lexopt::Parser) -> Result<u8, lexopt::Error> {
         Some(Arg::Value(name)) => {
             let name = name.string()?;
             if name == "help" {
-                return Ok(told(help::LONG));
+                let about = parser.next()?;
+                let Some(about) = about else { return Ok(told(help::LONG)) };
+                let Arg::Value(about) = about else { return Err(about.unexpected()) };
+                let about = about.string()?;
+                let found = COMMANDS.iter().find(|(known, ..)| *known == about);
+                return match found {
+                    Some((.., help)) => Ok(told(help)),
+                    None => Err(format!("there is no command {about:?}").into()),
+                };
             }
             let found = COMMANDS.iter().find(|(known, ..)| *known == name);
             let Some((_, run, help)) = found else {
@@ -80,7 +89,23 @@ fn told(text: &str) -> u8 {
 }
 
 fn load(files: &[PathBuf]) -> Result<Engine, Error> {
-    files.iter().fold(Engine::builder(), |builder, file| builder.file(file)).build()
+    let mut builder = Engine::builder();
+    for file in files {
+        builder = match file.to_str() {
+            Some("-") => builder.named(STDIN, &standard_input()?),
+            _ => builder.file(file),
+        };
+    }
+    builder.build()
+}
+
+/// What `-` is called in messages.
+const STDIN: &str = "stdin";
+
+/// All of standard input.
+fn standard_input() -> Result<String, Error> {
+    let io = |error: std::io::Error| Error::Io { file: STDIN.into(), reason: error.to_string() };
+    std::io::read_to_string(std::io::stdin()).map_err(io)
 }
 
 /// The files that are named, at least one.
@@ -101,6 +126,10 @@ fn files(mut parser: lexopt::Parser) -> Result<Vec<PathBuf>, lexopt::Error> {
 /// Names and texts of files, or a sentence.
 fn texts(files: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, String> {
     let read = |file: &PathBuf| {
+        if file.to_str() == Some("-") {
+            let text = standard_input().map_err(|error| error.to_string())?;
+            return Ok((STDIN.to_owned(), text.into_bytes()));
+        }
         let name = file.display().to_string();
         match std::fs::read(file) {
             Ok(text) => Ok((name, text)),

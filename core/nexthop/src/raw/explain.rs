@@ -117,6 +117,9 @@ impl Asked {
             _ => text("tried")?,
         };
         let (cluster, route) = (text("cluster")?, text("route")?);
+        if !cluster.is_empty() && !route.is_empty() {
+            return Err(invalid("a cluster and a route are given: name one of them".into()));
+        }
         let named = match (cluster.is_empty(), route.is_empty()) {
             (true, true) => None,
             (false, _) => Some(cluster),
