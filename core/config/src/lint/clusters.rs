@@ -16,6 +16,7 @@ pub(super) fn cluster(cluster: &Cluster<'_>, out: &mut Out) {
         statistics(cluster, out);
     }
     weights(cluster, out);
+    super::hosts::hosts(cluster, out);
     if cluster.hosts == Some(0) {
         out.note(
             "NX-029",

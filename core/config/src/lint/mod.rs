@@ -3,6 +3,7 @@
 
 mod clusters;
 mod finding;
+mod hosts;
 mod marks;
 mod out;
 mod retries;

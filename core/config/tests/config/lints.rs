@@ -469,3 +469,27 @@ fn keys_that_stand_twice() {
     assert_eq!(found(&many("k7"), "NX-043").len(), 2);
     assert_eq!(found(&many("other"), "NX-043").len(), 1);
 }
+
+#[test]
+fn addresses_of_hosts() {
+    use Severity::{Note, Warning};
+    let short = |hosts: &str| format!("clusters: {{web: {{hosts: [{hosts}]}}}}");
+    let right = short("10.0.0.1:80, '[::1]:80', 'name:80', 'a.1b:80', '10.0.0.1:81'");
+    for (address, words) in [
+        ("999.0.0.1:80", "ends in a number"),
+        ("'web.1:80'", "ends in a number"),
+        ("'😀:80'", "letters"),
+        ("'10.0.0.2:0'", "port 0"),
+    ] {
+        let one = tells("NX-048", Warning, "clusters.web.hosts", &short(address), &right);
+        assert!(one.effect.contains(words), "{one:?}");
+    }
+    tells("NX-049", Note, "clusters.web.hosts", &short("10.0.0.1:80, 'b:1', 10.0.0.1:80"), &right);
+    let pipe = |path: &str| {
+        format!(
+            "name: web\nload_assignment: {{cluster_name: web, endpoints: [{{lb_endpoints: [{{endpoint: {{address: {{pipe: \
+             {{path: {path}}}}}}}}}]}}]}}"
+        )
+    };
+    assert_eq!(found(&pipe("/run/a:0"), "NX-048"), []);
+}
