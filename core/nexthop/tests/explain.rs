@@ -212,6 +212,25 @@ fn limits_that_refuse_are_the_refusal() {
 }
 
 #[test]
+fn the_text_says_what_is_explained_and_who_decides() {
+    let mesh = mesh(
+        "clusters:\n  off: {hosts: [10.0.0.1:80]}\n  on: {hosts: [10.0.0.2:80, {address: 10.0.0.3:80, metadata: \
+         {tag: x}}], policy: ring_hash, hash: [header: x-user], nexthop: {filters: [{match: {header: tag, metadata: \
+         tag}, when_absent: require_absent}]}}\nroutes: [{path: /, cluster: {off: 0, on: 100}}]",
+    );
+    let why = explain(&mesh, &json!({"path": "/", "headers": {"x-user": "ann"}}));
+    let text = why["text"].as_str().unwrap();
+    for line in [
+        "weight 0: off (a draw decides)\n",
+        "weight 100: on (a draw decides; this one is explained)\n",
+        "it decides among hosts that may be chosen\n",
+        "filter     tag \"\": matched the hosts without a value, 1 left\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
 fn a_named_cluster_has_what_its_route_says() {
     let mesh = mesh(
         "clusters: {a: {hosts: [10.0.0.1:80]}}\n\

@@ -162,7 +162,7 @@ fn ejection(cluster: &Cluster<'_>, outlier: &OutlierSpec, out: &mut Out) {
     let by_share = percent * hosts / 100;
     let most = if outlier.always_eject_one_host { by_share.max(1) } else { by_share };
     if most == 0 {
-        let effect = format!("with {hosts} hosts and {percent} percent no host can ever be ejected");
+        let effect = format!("with {} and {percent} percent no host can ever be ejected", counted(hosts));
         let advice = format!(
             "set max_ejection_percent to at least {}, or always_eject_one_host",
             100u64.div_ceil(hosts)
@@ -252,7 +252,8 @@ fn statistics(cluster: &Cluster<'_>, out: &mut Out) {
         let Some(asked) = asked.filter(|_| enforced != Some("0")) else { continue };
         let least: usize = marks.text(&field(minimum)).and_then(|text| text.parse().ok()).unwrap_or(5);
         if hosts < least {
-            let effect = format!("{words} detection does nothing with {hosts} hosts: it needs {least}");
+            let effect =
+                format!("{words} detection does nothing with {}: it needs {least}", counted(hosts as u64));
             let advice = format!("set {minimum} to at most {hosts}, or use the consecutive detectors");
             out.warn(code, marks.seen(&[&field(minimum), &asked]), effect, &advice);
         }
@@ -285,4 +286,9 @@ fn weights(cluster: &Cluster<'_>, out: &mut Out) {
         let effect = "the weights of localities are ignored: the policy does not ask for them";
         out.warn("NX-037", policy(), effect, "set common_lb_config.locality_weighted_lb_config");
     }
+}
+
+/// A number of hosts in words.
+fn counted(hosts: u64) -> String {
+    if hosts == 1 { "1 host".to_owned() } else { format!("{hosts} hosts") }
 }

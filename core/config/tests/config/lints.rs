@@ -493,3 +493,12 @@ fn addresses_of_hosts() {
     };
     assert_eq!(found(&pipe("/run/a:0"), "NX-048"), []);
 }
+
+#[test]
+fn one_host_is_one() {
+    let one = "clusters: {a: {hosts: [10.0.0.1:80], outlier: {consecutive_5xx: 5, max_percent: 50}}}";
+    let two = one.replace("[10.0.0.1:80]", "[10.0.0.1:80, 10.0.0.2:80]");
+    let effects: Vec<String> = findings(one).iter().map(|finding| finding.effect.clone()).collect();
+    assert!(effects.iter().any(|effect| effect.starts_with("with 1 host and 50 percent")), "{effects:?}");
+    assert!(findings(&two).iter().all(|finding| !finding.effect.starts_with("with ")), "{two}");
+}

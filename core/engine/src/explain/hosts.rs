@@ -8,7 +8,7 @@ use crate::inspect::flag_names;
 use crate::outcome::resource;
 use crate::request::Judge;
 use crate::retry::RetryPolicy;
-use crate::spec::{FilterPick, PolicySpec};
+use crate::spec::{FilterPick, PolicySpec, StageRule, WhenAbsent};
 use crate::sync::atomic::Ordering::Relaxed;
 
 /// Hosts that one explanation names; the rest is counted.
@@ -84,6 +84,8 @@ pub struct FilterWhy {
     pub value: String,
     /// What it did.
     pub outcome: StageOutcome,
+    /// The request has no value: it kept the hosts without one.
+    pub untagged: bool,
     /// Hosts left after it.
     pub left: usize,
 }
@@ -151,13 +153,17 @@ pub(super) fn hosts(view: &ClusterView, arena: &HostArena, asked: &Asked<'_>) ->
         })
         .collect();
     let walked = walk_filters(prepared, asked.values, asked.previous);
+    let value = |at: usize| asked.values.get(at).cloned().flatten().filter(|value| !value.is_empty());
+    let wants_none =
+        |rule: &StageRule| matches!(rule, StageRule::Match(rule) if rule.absent == WhenAbsent::RequireAbsent);
     let filters: Vec<FilterWhy> = match (&view.spec.policy, &walked) {
         (PolicySpec::Filtered(spec), Some(walked)) => {
             let each = spec.stages.iter().zip(&walked.outcomes).enumerate();
             each.map(|(at, (stage, (outcome, left)))| FilterWhy {
                 stage: stage.name.clone(),
-                value: asked.values.get(at).cloned().flatten().unwrap_or_default(),
+                value: value(at).unwrap_or_default(),
                 outcome: *outcome,
+                untagged: *outcome == StageOutcome::Matched && wants_none(&stage.rule) && value(at).is_none(),
                 left: *left,
             })
             .collect()

@@ -333,8 +333,9 @@ fn told(why: &Explanation) -> String {
     let route = if why.route.name.is_empty() { "none" } else { &why.route.name };
     let _ = writeln!(out, "route      {route}: {}", why.route.why);
     for (cluster, weight) in &why.route.weighted {
-        let _ =
-            writeln!(out, "           weight {weight}: {cluster} (a draw decides; the first is explained)");
+        let shown = why.levels.first().is_some_and(|level| level.cluster == *cluster);
+        let shown = if shown { "; this one is explained" } else { "" };
+        let _ = writeln!(out, "           weight {weight}: {cluster} (a draw decides{shown})");
     }
     for level in &why.levels {
         let _ = writeln!(out, "cluster    {}: {}", level.cluster, level.why);
@@ -349,7 +350,7 @@ fn told(why: &Explanation) -> String {
             "policy     {}{}",
             hosts.policy,
             match why.hash {
-                Some(hash) => format!(", hash {hash:x}"),
+                Some(hash) => format!(", hash {hash:x}: it decides among hosts that may be chosen"),
                 None => String::new(),
             }
         );
@@ -372,10 +373,11 @@ fn told(why: &Explanation) -> String {
         for f in &hosts.filters {
             let _ = writeln!(
                 out,
-                "filter     {} {:?}: {}, {} left",
+                "filter     {} {:?}: {}{}, {} left",
                 f.stage,
                 f.value,
                 outcome_word(f.outcome).replace('_', " "),
+                if f.untagged { " the hosts without a value" } else { "" },
                 f.left
             );
         }
