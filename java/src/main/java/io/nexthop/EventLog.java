@@ -33,7 +33,7 @@ public final class EventLog implements AutoCloseable {
   private final ReentrantLock rounds = new ReentrantLock();
   private final ReentrantLock state = new ReentrantLock();
   private final Condition closing = state.newCondition();
-  private boolean closed;
+  private volatile boolean closed;
   private String kept;
   private volatile Throwable error;
 
@@ -65,7 +65,7 @@ public final class EventLog implements AutoCloseable {
   }
 
   private void run() {
-    while (round()) {
+    while (turn()) {
       state.lock();
       try {
         if (!closed) {
@@ -79,6 +79,16 @@ public final class EventLog implements AutoCloseable {
       } finally {
         state.unlock();
       }
+    }
+  }
+
+  /** A round of the thread, unless closing was faster: the last round is that of {@link #close()}, the engine may be gone. */
+  private boolean turn() {
+    rounds.lock();
+    try {
+      return !closed && round();
+    } finally {
+      rounds.unlock();
     }
   }
 
