@@ -260,7 +260,8 @@ def request(engine, case, head):
     options = {"source": f"{source}:40000"} if source else {}
     if head.get("internal"):
         options = {"internal": True, "source": "10.0.0.9:40000"}
-    own = list(lines_of(head))
+    # As a parser gives them: blanks around a value are no part of it.
+    own = [(name, value.strip(" \t")) for name, value in lines_of(head)]
     path, method = head.get("path", "/"), head.get("method", "GET")
     return engine.request(authority=case["name"], path=path, method=method, headers=own, **options)
 
