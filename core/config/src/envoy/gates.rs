@@ -18,19 +18,7 @@ const ADMISSION: Fields = Fields::of(
     ],
 );
 /// The same in a cluster's block.
-const OWN_ADMISSION: Fields = Fields::of(
-    "admission",
-    &[
-        "enabled",
-        "success_criteria",
-        "sampling_window",
-        "aggression",
-        "sr_threshold",
-        "rps_threshold",
-        "max_rejection_probability",
-        "dry_run",
-    ],
-);
+const OWN_ADMISSION: Fields = ADMISSION.extended("admission", &["dry_run"]);
 const CRITERIA: Fields = Fields::of("SuccessCriteria", &["http_criteria", "grpc_criteria"]);
 const HTTP: Fields = Fields::of("HttpCriteria", &["http_success_status"]);
 const RANGE: Fields = Fields::of("Int32Range", &["start", "end"]);
@@ -43,10 +31,7 @@ const CONCURRENCY: Fields = Fields::of(
     &["gradient_controller_config", "enabled", "concurrency_limit_exceeded_status"],
 );
 /// The same in a cluster's block.
-const OWN_CONCURRENCY: Fields = Fields::of(
-    "concurrency",
-    &["gradient_controller_config", "enabled", "concurrency_limit_exceeded_status", "dry_run"],
-);
+const OWN_CONCURRENCY: Fields = CONCURRENCY.extended("concurrency", &["dry_run"]);
 const GRADIENT: Fields = Fields::of(
     "GradientControllerConfig",
     &["sample_aggregate_percentile", "concurrency_limit_params", "min_rtt_calc_params"],

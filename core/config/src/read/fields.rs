@@ -5,6 +5,8 @@ pub(crate) struct Fields {
     pub(crate) message: &'static str,
     /// Asked for by the reader.
     pub(crate) read: &'static [&'static str],
+    /// Asked for as well, where a message of ours has more than Envoy's.
+    pub(crate) also: &'static [&'static str],
     /// Without meaning for a library that owns no socket: accepted and noted.
     pub(crate) not_used: &'static [&'static str],
     /// Not available in this version, and what remains is still sensible: accepted and noted.
@@ -17,7 +19,14 @@ pub(crate) struct Fields {
 
 impl Fields {
     pub(crate) const fn of(message: &'static str, read: &'static [&'static str]) -> Self {
-        Self { message, read, not_used: &[], not_available: &[], refused: &[], one_of: &[] }
+        Self { message, read, also: &[], not_used: &[], not_available: &[], refused: &[], one_of: &[] }
+    }
+
+    /// A message of ours: these fields, and more.
+    pub(crate) const fn extended(mut self, message: &'static str, more: &'static [&'static str]) -> Self {
+        self.message = message;
+        self.also = more;
+        self
     }
 
     pub(crate) const fn not_used(mut self, names: &'static [&'static str]) -> Self {
@@ -49,6 +58,7 @@ impl Fields {
     pub(crate) fn names(&self) -> impl Iterator<Item = (&'static str, Treatment)> + Clone {
         let list = |names: &'static [&'static str], t: Treatment| names.iter().map(move |&name| (name, t));
         list(self.read, Treatment::Read)
+            .chain(list(self.also, Treatment::Read))
             .chain(list(self.not_used, Treatment::NotUsed))
             .chain(list(self.not_available, Treatment::NotAvailable))
             .chain(list(self.refused, Treatment::Refused))
