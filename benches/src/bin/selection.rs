@@ -318,18 +318,21 @@ fn during_updates() {
     };
     let p99 = |times: &[u64]| times[times.len() * 99 / 100] as f64;
     let mut best = f64::INFINITY;
-    let mut worst = 0;
+    // The least of the rounds' slowest picks: in some rounds the system takes the thread its core.
+    let slowest = |times: &[u64]| times.last().copied().unwrap_or(0);
+    let (mut quiet, mut busy) = (u64::MAX, u64::MAX);
     for _ in 0..rounds().div_ceil(12) {
         let (without, with) = (picks(false), picks(true));
         best = best.min(p99(&with) / p99(&without));
-        worst = worst.max(with.last().copied().unwrap_or(0));
+        quiet = quiet.min(slowest(&without));
+        busy = busy.min(slowest(&with));
     }
     line("p99 of a pick during 10 updates/s of 10,000 hosts / without", best, 3.0, 10.0);
-    println!(
-        "{:<64} {:>9.0} us",
-        "the slowest of these picks (it takes the update over)",
-        worst as f64 / 1e3
-    );
+    for (name, ns) in
+        [("the slowest of these picks (it takes the update over)", busy), ("the same without", quiet)]
+    {
+        println!("{name:<64} {:>9.0} us", ns as f64 / 1e3);
+    }
 }
 
 /// Two lists of 10,000 hosts that share nothing; the second gives one host another weight.
