@@ -18,7 +18,7 @@ use options::Options;
 pub(crate) use policy::OwnPolicy;
 pub(crate) use retry::retry_block;
 
-const CLUSTER: Fields = Fields::of(
+const CLUSTER: Fields = Fields::ours(
     "nexthop",
     &[
         "connections",
@@ -37,7 +37,7 @@ const CLUSTER: Fields = Fields::of(
     ],
 )
 .refused(&["zone"]);
-const DOCUMENT: Fields = Fields::of("nexthop", &["version", "runtime", "defaults"]);
+const DOCUMENT: Fields = Fields::ours("nexthop", &["version", "runtime", "defaults"]);
 
 const STYLES: &[(&str, i32)] = &[("queue", 0), ("count", 1), ("strict", 2)];
 

@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::read::{At, Fields, Msg};
 use nexthop_engine::spec::{ClusterOptions, CoolDown, HalfOpen, OutcomeAt, PreferBelowLimit};
 
-const PREFER: Fields = Fields::of("prefer_below_limit", &["dry_run"]);
-const HALF_OPEN: Fields = Fields::of("half_open", &["probes", "interval", "max_interval", "dry_run"]);
-const COOL_DOWN: Fields = Fields::of("cool_down", &["on", "from_headers", "default", "max", "dry_run"]);
+const PREFER: Fields = Fields::ours("prefer_below_limit", &["dry_run"]);
+const HALF_OPEN: Fields = Fields::ours("half_open", &["probes", "interval", "max_interval", "dry_run"]);
+const COOL_DOWN: Fields = Fields::ours("cool_down", &["on", "from_headers", "default", "max", "dry_run"]);
 
 const OUTCOMES: &[(&str, i32)] = &[("headers", 0), ("end", 1)];
 

@@ -5,10 +5,10 @@ use crate::read::{At, Fields};
 use nexthop_engine::spec::{Aperture, PeakEwma, PolicySpec};
 use std::time::Duration;
 
-const PEAK_EWMA: Fields = Fields::of("peak_ewma", &["decay", "default_rtt", "choices", "penalty"]);
-const RENDEZVOUS_HASH: Fields = Fields::of("rendezvous_hash", &[]);
-const WEIGHTED_RANDOM: Fields = Fields::of("weighted_random", &[]);
-const APERTURE: Fields = Fields::of("deterministic_aperture", &["size", "id", "peers"]);
+const PEAK_EWMA: Fields = Fields::ours("peak_ewma", &["decay", "default_rtt", "choices", "penalty"]);
+const RENDEZVOUS_HASH: Fields = Fields::ours("rendezvous_hash", &[]);
+const WEIGHTED_RANDOM: Fields = Fields::ours("weighted_random", &[]);
+const APERTURE: Fields = Fields::ours("deterministic_aperture", &["size", "id", "peers"]);
 
 /// Such a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,13 +10,14 @@ use nexthop_engine::spec::{
 };
 
 const RETRY: Fields =
-    Fields::of("nexthop", &["deadline_first", "retry_after", "idempotency", "layers", "classes"]);
-const DEADLINE_FIRST: Fields = Fields::of("deadline_first", &["least", "dry_run"]);
-const RETRY_AFTER: Fields = Fields::of("retry_after", &["max", "dry_run"]);
-const IDEMPOTENCY: Fields = Fields::of("idempotency", &["dry_run"]);
-const LAYERS: Fields = Fields::of("layers", &["header", "max_product", "dry_run"]);
-const CLASS: Fields = Fields::of("classes", &["when", "class", "same_host", "cool_down", "next", "dry_run"]);
-const WHEN: Fields = Fields::of("when", &["status", "header", "body_code"]);
+    Fields::ours("nexthop", &["deadline_first", "retry_after", "idempotency", "layers", "classes"]);
+const DEADLINE_FIRST: Fields = Fields::ours("deadline_first", &["least", "dry_run"]);
+const RETRY_AFTER: Fields = Fields::ours("retry_after", &["max", "dry_run"]);
+const IDEMPOTENCY: Fields = Fields::ours("idempotency", &["dry_run"]);
+const LAYERS: Fields = Fields::ours("layers", &["header", "max_product", "dry_run"]);
+const CLASS: Fields =
+    Fields::ours("classes", &["when", "class", "same_host", "cool_down", "next", "dry_run"]);
+const WHEN: Fields = Fields::ours("when", &["status", "header", "body_code"]);
 
 const CLASSES: &[(&str, ClassName)] = &[
     ("rate_limited", ClassName::RateLimited),

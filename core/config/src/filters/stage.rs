@@ -6,7 +6,7 @@ use crate::read::{At, Fields, Msg};
 use nexthop_engine::spec::{HostKey, MatchRule, NoMatch, RequestValue, StageRule, StageSpec, WhenAbsent};
 use std::collections::BTreeMap;
 
-const STAGE: Fields = Fields::of(
+const STAGE: Fields = Fields::ours(
     "a filter",
     &[
         "name",
@@ -42,13 +42,13 @@ const STAGE: Fields = Fields::of(
 const KINDS: &[&str] =
     &["match", "ip_family", "avoid_previous", "same_instance", "subset", "health", "preset"];
 const MATCH: Fields =
-    Fields::of("match", &["header", "cookie", "context", "fixed", "first", "metadata", "host"])
+    Fields::ours("match", &["header", "cookie", "context", "fixed", "first", "metadata", "host"])
         .one_of(&[&["header", "cookie", "context", "fixed", "first"], &["metadata", "host"]]);
-const VALUE: Fields = Fields::of("a value of the request", &["header", "cookie", "context", "fixed"])
+const VALUE: Fields = Fields::ours("a value of the request", &["header", "cookie", "context", "fixed"])
     .one_of(&[&["header", "cookie", "context", "fixed"]]);
-const FAMILY: Fields = Fields::of("ip_family", &["ipv6", "rewrite"]);
-const SUBSET: Fields = Fields::of("subset", &["size", "id"]);
-const NOTHING: Fields = Fields::of("a stage without settings", &[]);
+const FAMILY: Fields = Fields::ours("ip_family", &["ipv6", "rewrite"]);
+const SUBSET: Fields = Fields::ours("subset", &["size", "id"]);
+const NOTHING: Fields = Fields::ours("a stage without settings", &[]);
 
 const ABSENT: &[(&str, i32)] = &[("skip", 0), ("require_absent", 1)];
 const EMPTY: &[(&str, i32)] = &[("skip", 0), ("all", 1), ("fail", 2)];

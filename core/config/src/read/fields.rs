@@ -3,6 +3,8 @@
 /// The fields of one message, by what a reader does with them. Every field Envoy knows is in one of the lists.
 pub(crate) struct Fields {
     pub(crate) message: &'static str,
+    /// Of the short form or the `nexthop:` mapping, not of Envoy: so are its defaults.
+    pub(crate) own: bool,
     /// Asked for by the reader.
     pub(crate) read: &'static [&'static str],
     /// Asked for as well, where a message of ours has more than Envoy's.
@@ -19,12 +21,29 @@ pub(crate) struct Fields {
 
 impl Fields {
     pub(crate) const fn of(message: &'static str, read: &'static [&'static str]) -> Self {
-        Self { message, read, also: &[], not_used: &[], not_available: &[], refused: &[], one_of: &[] }
+        Self {
+            message,
+            own: false,
+            read,
+            also: &[],
+            not_used: &[],
+            not_available: &[],
+            refused: &[],
+            one_of: &[],
+        }
+    }
+
+    /// A message of the short form or of the `nexthop:` mapping.
+    pub(crate) const fn ours(message: &'static str, read: &'static [&'static str]) -> Self {
+        let mut fields = Self::of(message, read);
+        fields.own = true;
+        fields
     }
 
     /// A message of ours: these fields, and more.
     pub(crate) const fn extended(mut self, message: &'static str, more: &'static [&'static str]) -> Self {
         self.message = message;
+        self.own = true;
         self.also = more;
         self
     }
@@ -47,11 +66,6 @@ impl Fields {
     pub(crate) const fn one_of(mut self, groups: &'static [&'static [&'static str]]) -> Self {
         self.one_of = groups;
         self
-    }
-
-    /// A message of the short form or of the `nexthop:` mapping, not of Envoy.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.message.starts_with("nexthop") || self.message.contains("short form")
     }
 
     /// Every name, each with its treatment.

@@ -52,7 +52,7 @@ impl<'a> At<'a> {
                 Treatment::Refused => return Err(value.unavailable(&format!("`{name}`"))),
             }
         }
-        let whose = if fields.is_ours() { "nexthop's" } else { "Envoy's" };
+        let whose = if fields.own { "nexthop's" } else { "Envoy's" };
         let found: Vec<_> = found
             .into_iter()
             .map(|(name, treatment, entry)| {

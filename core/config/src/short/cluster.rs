@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::read::{At, Fields};
 use nexthop_engine::spec::{ClusterKind, ClusterSource, ClusterSpec, ForwardSpec, PolicySpec};
 
-const CLUSTER: Fields = Fields::of(
+const CLUSTER: Fields = Fields::ours(
     "a cluster of the short form",
     &[
         "hosts",

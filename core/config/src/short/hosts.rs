@@ -6,7 +6,7 @@ use crate::read::{At, Fields, struct_of};
 use nexthop_engine::spec::{EndpointSpec, Endpoints, HealthStatus, Locality, LocalityEndpoints, Metadata};
 use std::collections::BTreeMap;
 
-const HOST: Fields = Fields::of(
+const HOST: Fields = Fields::ours(
     "a host of the short form",
     &["address", "weight", "region", "zone", "metadata", "priority", "hostname", "health"],
 );

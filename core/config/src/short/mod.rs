@@ -12,7 +12,7 @@ use crate::read::{At, Fields};
 use nexthop_engine::spec::ForwardSpec;
 use std::collections::BTreeMap;
 
-const DOCUMENT: Fields = Fields::of("the short form", &["clusters", "routes", "nexthop"]);
+const DOCUMENT: Fields = Fields::ours("the short form", &["clusters", "routes", "nexthop"]);
 
 /// Reads a document with `clusters` and `routes` at its top. Clusters in a mapping are of the short form, clusters
 /// in a list are Envoy's.

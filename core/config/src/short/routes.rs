@@ -10,12 +10,12 @@ use nexthop_engine::spec::{
 };
 use std::collections::BTreeMap;
 
-const ROUTE: Fields = Fields::of(
+const ROUTE: Fields = Fields::ours(
     "a route of the short form",
     &["host", "path", "match", "cluster", "timeout", "retry", "hash"],
 )
 .one_of(&[&["path", "match"]]);
-const MATCH: Fields = Fields::of("match of the short form", &["path", "exact", "regex", "header"])
+const MATCH: Fields = Fields::ours("match of the short form", &["path", "exact", "regex", "header"])
     .one_of(&[&["path", "exact", "regex"]]);
 
 /// Reads the list into one table: a virtual host for each host, its routes in their order. Routes take their

@@ -9,15 +9,15 @@ use nexthop_engine::spec::{
 use std::time::Duration;
 
 const RETRY: Fields =
-    Fields::of("retry of the short form", &["on", "times", "avoid_tried", "per_try", "backoff", "nexthop"]);
-const BACK_OFF: Fields = Fields::of("backoff of the short form", &["base", "max"]);
+    Fields::ours("retry of the short form", &["on", "times", "avoid_tried", "per_try", "backoff", "nexthop"]);
+const BACK_OFF: Fields = Fields::ours("backoff of the short form", &["base", "max"]);
 const LIMITS: Fields =
-    Fields::of("limits of the short form", &["connections", "pending", "requests", "retries"]);
-const OUTLIER: Fields = Fields::of(
+    Fields::ours("limits of the short form", &["connections", "pending", "requests", "retries"]);
+const OUTLIER: Fields = Fields::ours(
     "outlier of the short form",
     &["consecutive_5xx", "consecutive_gateway_failure", "interval", "eject", "max_percent"],
 );
-const HASH: Fields = Fields::of(
+const HASH: Fields = Fields::ours(
     "hash of the short form",
     &["header", "cookie", "query", "source_ip", "ttl", "path", "terminal"],
 )

@@ -1,6 +1,7 @@
 //! The `nexthop:` block.
 
 use crate::{cluster, complaint, read};
+use nexthop_config::{Dialect, Source, What, load_in_detail};
 use nexthop_engine::spec::{
     ClassName, ClassNext, ClusterOptions, ClusterSpec, CoolDown, DeadlineFirst, HalfOpen, Idempotency,
     Layers, OutcomeAt, PreferBelowLimit, RetryAfter, RetryOptions,
@@ -185,4 +186,34 @@ fn complaints_name_place_and_remedy() {
     }
     let composite = complaint("clusters: {a: {hosts: []}, both: {composite: [a], nexthop: {cool_down: {}}}}");
     assert!(composite.contains("chooses among clusters"), "{composite}");
+}
+
+/// Defaults of what only nexthop has are nexthop's, wherever it stands.
+#[test]
+fn whose_defaults_they_are() {
+    let text = "\
+clusters:
+  web:
+    hosts: [10.0.0.1:80]
+    policy: {peak_ewma: {}}
+    nexthop:
+      half_open: {}
+      admission: {success_criteria: {http_criteria: {http_success_status: [{start: 100, end: 500}]}, grpc_criteria: {grpc_success_status: [0]}}}
+      filters: [{match: {header: v, metadata: v}}]
+";
+    let source = Source { name: "test.yaml", text: text.as_bytes(), dialect: Dialect::Auto };
+    let loaded = load_in_detail(&[source]).unwrap();
+    let told = |path: &str| {
+        let mut entries = loaded.report.entries.iter().filter(|entry| entry.what == What::Default);
+        let entry = entries.find(|entry| entry.path == path).unwrap_or_else(|| panic!("{path}"));
+        entry.text.clone()
+    };
+    for path in [
+        "policy.peak_ewma.decay",
+        "nexthop.half_open.interval",
+        "nexthop.admission.dry_run",
+        "nexthop.filters[0].when_absent",
+    ] {
+        assert!(told(&format!("clusters.web.{path}")).contains("nexthop's"), "{path}");
+    }
 }
